@@ -1,0 +1,46 @@
+import { createHash, randomInt } from "node:crypto";
+
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Whether the text can be an id of ours: an alphabet that no store folds, pads or mangles. */
+export function isId(text: string): boolean {
+  return ID.test(text);
+}
+
+/** A new random id of `length` letters and digits (12 of them: 71 bits). Short, because every Redis key of a sale carries it. */
+export function newId(length = 12): string {
+  return Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join("");
+}
+
+/**
+ * The buyer's id in every store: the token's subject where that is in our alphabet, else `h_` and the base64url of its
+ * SHA-256, so that case twins, trailing spaces, accents or emoji stay different buyers.
+ */
+export function buyerIdOf(subject: string): string {
+  // A subject that looks like one of our hashes is hashed too: nobody can name himself into another's identity.
+  if (isId(subject) && !subject.startsWith("h_")) return subject;
+  // UTF-8 folds every lone surrogate into one replacement character: such texts are hashed as they are in memory.
+  const encoding = subject.isWellFormed() ? "utf8" : "utf16le";
+  return `h_${createHash("sha256").update(subject, encoding).digest("base64url")}`;
+}
+
+/** The lower-cased UUID, or null where the text is none. */
+export function parseUuid(text: string): string | null {
+  return UUID.test(text) ? text.toLowerCase() : null;
+}
+
+/** A request as the rest of the world names it; also its order's id. */
+export function orderIdOf(saleId: string, requestId: string): string {
+  return `${saleId}.${requestId}`;
+}
+
+/** The two parts of an order's id, or null where it can't be one of ours. */
+export function parseOrderId(orderId: string): { saleId: string; requestId: string } | null {
+  const dot = orderId.indexOf(".");
+  if (dot < 0) return null;
+  const saleId = orderId.slice(0, dot);
+  const requestId = parseUuid(orderId.slice(dot + 1));
+  return isId(saleId) && requestId ? { saleId, requestId } : null;
+}
