@@ -1,0 +1,121 @@
+-- Carries requests of one sale forward to what the database has decided, and gives units back where that is due.
+-- Only a higher rank changes anything, so repeats and late arrivals do nothing; what changed is published from inside.
+--
+-- KEYS[1] sale      hash
+-- KEYS[2] stock     hash
+-- KEYS[3] holders   hash
+-- KEYS[4] pending   zset
+-- KEYS[5..] request hashes, one an entry of ARGV
+-- ARGV[1] runId     the server's run_id as the connection learnt it
+-- ARGV[2] channel   where changes are published
+-- ARGV[3..] eight an entry: requestId, stage, rank, reason or '', units to give back, epoch of the event,
+--           '1' if the request is decided by it, '1' if it ends the buyer's hold
+--
+-- One reply for all: NOT_LOADED, or DAMAGED and the key: nothing was changed. Else OK and a word an entry:
+-- APPLIED    the request moved forward
+-- STALE      it was there already, or further on
+-- ABSORBED   the event is older than the loading of the sale, which has taken it in
+-- LATER      the sale is being loaded, or the event belongs to a newer loading: try again
+-- UNKNOWN    the sale is ready but has no such request: it must be loaded again
+
+local saleKey, stockKey, holdersKey, pendingKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local runId, channel = ARGV[1], ARGV[2]
+local FIELDS = 8
+
+local function integer(text)
+  if type(text) ~= 'string' or #text > 15 or not string.find(text, '^%d+$') then
+    return nil
+  end
+  return tonumber(text)
+end
+
+local function hasType(key, expected)
+  local found = redis.call('TYPE', key)['ok']
+  return found == 'none' or found == expected
+end
+
+local sale = redis.pcall('HMGET', saleKey, 'phase', 'runId', 'epoch', 'seq')
+if sale.err then
+  return { 'DAMAGED', saleKey }
+end
+if sale[2] ~= runId then
+  return { 'NOT_LOADED' }
+end
+local phase, epoch = sale[1], integer(sale[3])
+if not phase or not epoch or not integer(sale[4]) then
+  return { 'NOT_LOADED' }
+end
+for key, expected in pairs({ [stockKey] = 'hash', [holdersKey] = 'hash', [pendingKey] = 'zset' }) do
+  if not hasType(key, expected) then
+    return { 'DAMAGED', key }
+  end
+end
+
+-- First pass: read everything, decide each entry, write nothing.
+local results, plans, stock = {}, {}, {}
+local ranks = {}
+for entry = 1, (#ARGV - 2) / FIELDS do
+  local at = 2 + (entry - 1) * FIELDS
+  local requestKey = KEYS[4 + entry]
+  local rank, units, eventEpoch = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
+  local result
+  if phase ~= 'READY' or eventEpoch > epoch then
+    result = 'LATER'
+  elseif units > 0 and eventEpoch < epoch then
+    -- The load counted these units; moving only the stage forward is harmless and is done by rank below.
+    result = 'ABSORBED'
+  end
+  if not result then
+    local request = redis.pcall('HMGET', requestKey, 'epoch', 'rank', 'item', 'buyer')
+    if request.err then
+      return { 'DAMAGED', requestKey }
+    end
+    local present = ranks[requestKey] or integer(request[2])
+    if request[1] ~= sale[3] or not present then
+      result = 'UNKNOWN'
+    elseif rank <= present then
+      result = 'STALE'
+    else
+      local item = request[3]
+      if units > 0 and stock[item] == nil then
+        stock[item] = integer(redis.call('HGET', stockKey, item))
+        if not stock[item] then
+          return { 'DAMAGED', stockKey }
+        end
+      end
+      result = 'APPLIED'
+      ranks[requestKey] = rank
+      plans[#plans + 1] = { at = at, key = requestKey, item = item, buyer = request[4], units = units }
+    end
+  end
+  results[entry] = result
+end
+
+-- Second pass: only writes.
+local changed = {}
+for _, plan in ipairs(plans) do
+  local at, key = plan.at, plan.key
+  local requestId, stage, rank, reason = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  redis.call('HSET', key, 'stage', stage, 'rank', rank)
+  if reason ~= '' then
+    redis.call('HSET', key, 'reason', reason)
+  end
+  if ARGV[at + 7] == '1' then
+    redis.call('ZREM', pendingKey, requestId)
+  end
+  if ARGV[at + 8] == '1' and redis.call('HGET', holdersKey, plan.buyer) == requestId then
+    redis.call('HDEL', holdersKey, plan.buyer)
+  end
+  if plan.units > 0 then
+    if stock[plan.item] == 0 then
+      redis.call('HINCRBY', saleKey, 'g:' .. plan.item, 1)
+    end
+    stock[plan.item] = redis.call('HINCRBY', stockKey, plan.item, plan.units)
+  end
+  changed[#changed + 1] = { requestId, tonumber(rank) }
+end
+if #changed > 0 then
+  local seq = redis.call('HINCRBY', saleKey, 'seq', #changed)
+  redis.call('PUBLISH', channel, cjson.encode({ kind = 'requests', seq = seq, requests = changed }))
+end
+return { 'OK', results }

@@ -1,0 +1,166 @@
+-- Decides one request: takes stock for it, or says why not. Nothing is written unless everything was read and checked,
+-- because Redis does not roll a script back. Safe to send again: the requestId is looked up before anything else.
+--
+-- KEYS[1] sale      hash: state, window, limits, epoch, runId, seq, phase, `g:<itemId>` generations
+-- KEYS[2] stock     hash: itemId -> remaining units
+-- KEYS[3] holders   hash: buyerId -> requestId of the live reservation, and the sentinel `.`
+-- KEYS[4] pending   zset: requestId by seq, accepted and not decided
+-- KEYS[5] request   hash: buyer, item, quantity, stage, rank, reason, at, epoch, seq
+-- ARGV[1] runId     the server's run_id as the connection learnt it
+-- ARGV[2] requestId
+-- ARGV[3] buyerId
+-- ARGV[4] itemId
+-- ARGV[5] quantity  1 or more
+-- ARGV[6] notAfter  the caller's deadline in milliseconds of Redis time
+-- ARGV[7] accept    '1', or '0' while new requests can't be made durable: repeats are still answered
+-- ARGV[8] stage     the stage that an accepted request starts in
+-- ARGV[9] rank      and its rank
+--
+-- Every reply starts with its kind and the Redis time in milliseconds.
+-- ACCEPTED, now, epoch, seq, ahead, generation
+-- KNOWN, now, epoch, seq, stage, reason, at, ahead   sent before with the same contents; ahead is -1 when decided
+-- CONFLICT, now                                  sent before with other contents
+-- NOT_LOADED, now                                no sale, another server's, or a load is under way
+-- DAMAGED, now, key                              a key or value is not what it must be
+-- UNKNOWN_ITEM, now
+-- NOT_STARTED, now, opensAt
+-- PAUSED, now
+-- ENDED, now
+-- HELD, now, requestId                           the buyer's live reservation, made by another request
+-- LIMIT_EXCEEDED, now, maxPerBuyer
+-- SOLD_OUT, now, epoch, generation
+-- INSUFFICIENT, now, remaining
+-- BUSY, now
+-- REFUSED, now                                   it would have been accepted, but accept is '0'
+-- TOO_LATE, now                                  it would have been accepted, but notAfter has passed
+
+local saleKey, stockKey, holdersKey, pendingKey, requestKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local runId, requestId, buyerId, itemId = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local quantity, notAfter, accept = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+local stage, rank = ARGV[8], ARGV[9]
+
+local REMEMBERED_MS = 7 * 24 * 60 * 60 * 1000
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowText = string.format('%d', now)
+
+-- A plain non-negative integer, exactly as Redis writes it; tonumber alone would take 1e3, 0x10 and 3.5.
+local function integer(text)
+  if type(text) ~= 'string' or #text > 15 or not string.find(text, '^%d+$') then
+    return nil
+  end
+  return tonumber(text)
+end
+
+local sale = redis.pcall('HMGET', saleKey, 'phase', 'runId', 'epoch', 'seq', 'state', 'opensAt', 'closesAt',
+  'maxPerBuyer', 'backlogLimit', 'g:' .. itemId)
+if sale.err then
+  return { 'DAMAGED', nowText, saleKey }
+end
+if sale[1] ~= 'READY' or sale[2] ~= runId then
+  return { 'NOT_LOADED', nowText }
+end
+local epoch, seq, state = sale[3], integer(sale[4]), sale[5]
+local opensAt, closesAt = integer(sale[6]), integer(sale[7])
+local maxPerBuyer, backlogLimit = integer(sale[8]), integer(sale[9])
+if not (integer(epoch) and seq and state and opensAt and closesAt and maxPerBuyer and backlogLimit) then
+  return { 'DAMAGED', nowText, saleKey }
+end
+
+-- A request of an older epoch counts as absent: the load rewrote every one that has a row in the database.
+local known = redis.pcall('HMGET', requestKey, 'epoch', 'seq', 'stage', 'reason', 'at', 'buyer', 'item', 'quantity')
+if known.err then
+  return { 'DAMAGED', nowText, requestKey }
+end
+if known[1] == epoch then
+  if known[6] ~= buyerId or known[7] ~= itemId or known[8] ~= ARGV[5] then
+    return { 'CONFLICT', nowText }
+  end
+  local ahead = redis.pcall('ZRANK', pendingKey, requestId)
+  if type(ahead) == 'table' then
+    return { 'DAMAGED', nowText, pendingKey }
+  end
+  return { 'KNOWN', nowText, known[1], known[2], known[3], known[4] or '', known[5], ahead or -1 }
+end
+
+if state == 'CLOSED' or now >= closesAt then
+  return { 'ENDED', nowText }
+end
+if now < opensAt then
+  return { 'NOT_STARTED', nowText, sale[6] }
+end
+if state == 'PAUSED' then
+  return { 'PAUSED', nowText }
+end
+if state ~= 'OPEN' then
+  return { 'DAMAGED', nowText, saleKey }
+end
+
+-- The sentinel tells a holders key without holders from one that was deleted.
+local held = redis.pcall('HMGET', holdersKey, '.', buyerId)
+if held.err or not held[1] then
+  return { 'DAMAGED', nowText, holdersKey }
+end
+if held[2] then
+  return { 'HELD', nowText, held[2] }
+end
+
+if quantity > maxPerBuyer then
+  return { 'LIMIT_EXCEEDED', nowText, sale[8] }
+end
+
+local stock = redis.pcall('HGET', stockKey, itemId)
+if type(stock) == 'table' then
+  return { 'DAMAGED', nowText, stockKey }
+end
+local generation = sale[10]
+if not stock then
+  -- Every item of the sale has a generation; one without is none of this sale's.
+  if not generation then
+    return { 'UNKNOWN_ITEM', nowText }
+  end
+  return { 'DAMAGED', nowText, stockKey }
+end
+local remaining = integer(stock)
+if not remaining or not integer(generation) then
+  return { 'DAMAGED', nowText, stockKey }
+end
+if remaining == 0 then
+  return { 'SOLD_OUT', nowText, epoch, generation }
+end
+if remaining < quantity then
+  return { 'INSUFFICIENT', nowText, stock }
+end
+
+local backlog = redis.pcall('ZCARD', pendingKey)
+if type(backlog) == 'table' then
+  return { 'DAMAGED', nowText, pendingKey }
+end
+if backlog >= backlogLimit then
+  return { 'BUSY', nowText }
+end
+if not accept then
+  return { 'REFUSED', nowText }
+end
+-- A frozen Redis must not accept, when it thaws, what its caller gave up long ago.
+if now > notAfter then
+  return { 'TOO_LATE', nowText }
+end
+
+-- From here on only writes, none of which can fail.
+seq = string.format('%d', redis.call('HINCRBY', saleKey, 'seq', 1))
+local forgetAt = string.format('%d', closesAt + REMEMBERED_MS)
+redis.call('HINCRBY', stockKey, itemId, -quantity)
+redis.call('HSET', holdersKey, buyerId, requestId)
+redis.call('ZADD', pendingKey, seq, requestId)
+if backlog == 0 then
+  redis.call('PEXPIREAT', pendingKey, forgetAt)
+end
+if known[1] then
+  redis.call('DEL', requestKey)
+end
+redis.call('HSET', requestKey, 'buyer', buyerId, 'item', itemId, 'quantity', ARGV[5], 'stage', stage, 'rank', rank,
+  'at', nowText, 'epoch', epoch, 'seq', seq)
+redis.call('PEXPIREAT', requestKey, forgetAt)
+return { 'ACCEPTED', nowText, epoch, seq, backlog, generation }

@@ -1,0 +1,165 @@
+import { Redis, type RedisOptions } from "ioredis";
+import { SECOND } from "../domain/time.js";
+import { asRedisError, RedisUnavailableError } from "./errors.js";
+import { RedisClock } from "./redis-clock.js";
+import { defineScripts } from "./scripts.js";
+
+/** Timeouts in a row after which a connection is given up: a server that froze, or a network that swallows. */
+const TIMEOUTS_TO_RECONNECT = 3;
+
+export interface LinkOptions {
+  readonly url: string;
+  readonly name: string;
+  /** how long one command may take, in milliseconds */
+  readonly commandTimeoutMs: number;
+  onError(error: Error): void;
+}
+
+/** What a Redis server tells about itself, in the words of INFO. */
+export interface ServerFacts {
+  readonly runId: string;
+  readonly evictionPolicy: string;
+  readonly appendOnly: boolean;
+}
+
+/**
+ * A connection that knows which server it speaks to.
+ *
+ * It learns the server's run_id before it lets anything through and forgets it when it closes, so a script always tells
+ * the server which one it was meant for; another one answers NOT_LOADED instead of selling stock it may not have.
+ * It never sends anything twice by itself: ioredis re-sends unanswered commands by default, and one reservation took two
+ * units that way. A command that timed out may still be done by the server.
+ */
+export interface RedisLink {
+  /** For commands of our own and for BullMQ; scripts go through `run`. */
+  readonly client: Redis;
+  readonly clock: RedisClock;
+  /** The server's run_id. @throws RedisUnavailableError while there is none. */
+  runId(): string;
+  isUsable(): boolean;
+  facts(): ServerFacts | null;
+  /** Runs commands, with every failure to reach the server thrown as RedisUnavailableError. */
+  run<Reply>(command: (client: Redis, runId: string) => Promise<Reply>): Promise<Reply>;
+  /** Resolves once a server was met. @throws RedisUnavailableError after `timeoutMs`. */
+  whenUsable(timeoutMs: number): Promise<void>;
+  /** Calls back whenever a server was met again after the connection was lost. Returns what takes it back. */
+  onUsable(listener: () => void): () => void;
+  close(): Promise<void>;
+}
+
+export function connectRedis(options: LinkOptions): RedisLink {
+  const client = new Redis(options.url, {
+    ...requestPathOptions(options.commandTimeoutMs),
+    connectionName: `sluice:${options.name}`,
+  });
+  client.setMaxListeners(0);
+  defineScripts(client);
+
+  const clock = new RedisClock();
+  const listeners = new Set<() => void>();
+  let facts: ServerFacts | null = null;
+  let timeoutsInARow = 0;
+
+  client.on("error", options.onError);
+  client.on("close", () => {
+    facts = null;
+  });
+  client.on("ready", async () => {
+    try {
+      const met = await meetServer(client, clock);
+      if (client.status !== "ready") return;
+      facts = met;
+      timeoutsInARow = 0;
+      for (const listener of listeners) listener();
+    } catch (error) {
+      options.onError(asRedisError(error));
+      client.disconnect(true);
+    }
+  });
+
+  const runId = () => {
+    if (!facts) throw new RedisUnavailableError("not connected to Redis");
+    return facts.runId;
+  };
+
+  return {
+    client,
+    clock,
+    runId,
+    isUsable: () => facts !== null,
+    facts: () => facts,
+    async run(command) {
+      try {
+        const reply = await command(client, runId());
+        timeoutsInARow = 0;
+        return reply;
+      } catch (error) {
+        if (error instanceof Error && error.message === "Command timed out") {
+          timeoutsInARow += 1;
+          if (timeoutsInARow === TIMEOUTS_TO_RECONNECT) client.disconnect(true);
+        }
+        throw asRedisError(error);
+      }
+    },
+    whenUsable(timeoutMs) {
+      if (facts) return Promise.resolve();
+      return new Promise((resolve, reject) => {
+        const listener = () => {
+          clearTimeout(timer);
+          listeners.delete(listener);
+          resolve();
+        };
+        const timer = setTimeout(() => {
+          listeners.delete(listener);
+          reject(new RedisUnavailableError(`no Redis server answered within ${timeoutMs} ms`));
+        }, timeoutMs);
+        listeners.add(listener);
+      });
+    },
+    onUsable(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async close() {
+      await closeClient(client);
+    },
+  };
+}
+
+/** Options of every connection that somebody waits for: fail at once rather than queue, repeat or hang. */
+function requestPathOptions(commandTimeoutMs: number): RedisOptions {
+  return {
+    commandTimeout: commandTimeoutMs,
+    connectTimeout: 2 * SECOND,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: reconnectDelay,
+    // After a failover the old master is a replica: connect again, and do not re-send.
+    reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 1 : false),
+  };
+}
+
+/** Milliseconds until the next attempt: quick at first, one second at most, apart from each other. */
+export function reconnectDelay(attempt: number): number {
+  return Math.min(50 * attempt, 1 * SECOND) * (0.75 + Math.random() / 2);
+}
+
+/** Says goodbye where the server answers, and hangs up where it does not. */
+export async function closeClient(client: Redis): Promise<void> {
+  if (client.status === "end") return;
+  const goodbye = client.status === "ready" ? client.quit().then(() => {}) : Promise.reject(new Error("not connected"));
+  await Promise.race([
+    goodbye.catch(() => client.disconnect()),
+    new Promise<void>((resolve) => setTimeout(resolve, 500).unref()).then(() => client.disconnect()),
+  ]);
+}
+
+async function meetServer(client: Redis, clock: RedisClock): Promise<ServerFacts> {
+  const [info, time] = await Promise.all([client.info(), client.time()]);
+  clock.observe(Number(time[0]) * SECOND + Math.floor(Number(time[1]) / 1_000));
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1] ?? "";
+  const runId = field("run_id");
+  if (!runId) throw new RedisUnavailableError("the server does not tell its run_id");
+  return { runId, evictionPolicy: field("maxmemory_policy"), appendOnly: field("aof_enabled") === "1" };
+}

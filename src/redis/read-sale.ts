@@ -1,0 +1,117 @@
+import { isStage, type ReservationReason, type Stage } from "../domain/stages.js";
+import { saleKeys } from "./keys.js";
+import type { RedisLink } from "./link.js";
+
+/** What Redis holds of a sale; `loaded` only where it is ready on this very server. */
+export interface SaleInRedis {
+  readonly loaded: boolean;
+  readonly loading: boolean;
+  readonly epoch: number;
+  readonly stateVersion: number;
+  readonly seq: number;
+  readonly remaining: ReadonlyMap<string, number>;
+}
+
+/** Reads sales, in the order of the ids. @throws RedisUnavailableError */
+export async function readSalesInRedis(link: RedisLink, saleIds: readonly string[]): Promise<SaleInRedis[]> {
+  if (saleIds.length === 0) return [];
+  return link.run(async (client, runId) => {
+    const pipeline = client.pipeline();
+    for (const saleId of saleIds) {
+      const keys = saleKeys(saleId);
+      pipeline.hmget(keys.sale, "phase", "runId", "epoch", "stateVersion", "seq");
+      pipeline.hgetall(keys.stock);
+    }
+    const replies = await execute(pipeline);
+    return saleIds.map((_, at) => {
+      const [phase, loadedOn, epoch, stateVersion, seq] = replies[2 * at] as (string | null)[];
+      const stock = replies[2 * at + 1] as Record<string, string>;
+      return {
+        loaded: phase === "READY" && loadedOn === runId,
+        loading: phase === "LOADING" && loadedOn === runId,
+        epoch: Number(epoch ?? 0),
+        stateVersion: Number(stateVersion ?? 0),
+        seq: Number(seq ?? 0),
+        remaining: new Map(Object.entries(stock).map(([itemId, units]) => [itemId, Math.max(0, Number(units) || 0)])),
+      };
+    });
+  });
+}
+
+/** A request as Redis holds it. */
+export interface RequestInRedis {
+  readonly requestId: string;
+  readonly buyerId: string;
+  readonly itemId: string;
+  readonly quantity: number;
+  readonly stage: Stage;
+  readonly reason: ReservationReason | null;
+  readonly acceptedAt: Date;
+  readonly epoch: number;
+  readonly seq: number;
+  /** accepted requests in front of it; null where it is not waiting */
+  readonly ahead: number | null;
+}
+
+/** Reads requests of any sales, in their order; null where Redis has none. @throws RedisUnavailableError */
+export async function readRequestsInRedis(
+  link: RedisLink,
+  wanted: readonly { readonly saleId: string; readonly requestId: string }[],
+): Promise<(RequestInRedis | null)[]> {
+  if (wanted.length === 0) return [];
+  return link.run(async (client) => {
+    const pipeline = client.pipeline();
+    for (const { saleId, requestId } of wanted) {
+      const keys = saleKeys(saleId);
+      pipeline.hgetall(keys.request(requestId));
+      pipeline.zrank(keys.pending, requestId);
+    }
+    const replies = await execute(pipeline);
+    return wanted.map(({ requestId }, at) => {
+      const hash = replies[2 * at] as Record<string, string>;
+      const ahead = replies[2 * at + 1] as number | null;
+      const { buyer, item, stage } = hash;
+      if (!buyer || !item || !stage || !isStage(stage)) return null;
+      return {
+        requestId,
+        buyerId: buyer,
+        itemId: item,
+        quantity: Number(hash.quantity),
+        stage,
+        reason: (hash.reason as ReservationReason | undefined) ?? null,
+        acceptedAt: new Date(Number(hash.at)),
+        epoch: Number(hash.epoch),
+        seq: Number(hash.seq),
+        ahead,
+      };
+    });
+  });
+}
+
+/** Waiting requests with a seq above `afterSeq`, the oldest first. @throws RedisUnavailableError */
+export async function readPending(
+  link: RedisLink,
+  saleId: string,
+  afterSeq: number,
+  limit: number,
+): Promise<{ requestId: string; seq: number }[]> {
+  const flat = await link.run((client) =>
+    client.zrange(saleKeys(saleId).pending, `(${afterSeq}`, "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"),
+  );
+  const pending: { requestId: string; seq: number }[] = [];
+  for (let at = 0; at < flat.length; at += 2) pending.push({ requestId: flat[at] ?? "", seq: Number(flat[at + 1]) });
+  return pending;
+}
+
+async function execute(pipeline: { exec(): Promise<[Error | null, unknown][] | null> }): Promise<unknown[]> {
+  const replies = (await pipeline.exec()) ?? [];
+  return replies.map(([error, value]) => {
+    if (error) throw error;
+    return value;
+  });
+}
+
+/** The requestId of a buyer's live reservation in a sale, or null. @throws RedisUnavailableError */
+export function readHolder(link: RedisLink, saleId: string, buyerId: string): Promise<string | null> {
+  return link.run((client) => client.hget(saleKeys(saleId).holders, buyerId));
+}
