@@ -1,0 +1,68 @@
+import type { Database } from "./client.js";
+
+/** An undecided request that the forwarder has to look at. */
+export interface DueRequest {
+  readonly requestId: string;
+  /** how often it was added again because its job was lost */
+  readonly attempts: number;
+  /** its job was last added in an older epoch: the load may have lost it, which is no fault of the request */
+  readonly lostByLoad: boolean;
+}
+
+/**
+ * Claims due requests of a sale by making them due again later, so that any number of forwarders share the work and one
+ * that dies leaves nothing behind.
+ */
+export async function claimDueRequests(
+  db: Database,
+  saleId: string,
+  limit: number,
+  lookAgainMs: number,
+): Promise<DueRequest[]> {
+  return db.$queryRaw<DueRequest[]>`
+    WITH due AS (
+      SELECT "requestId" FROM requests
+      WHERE "saleId" = ${saleId} AND outcome IS NULL AND "parkedAt" IS NULL AND "dueAt" <= clock_timestamp()
+      ORDER BY "requestId" LIMIT ${limit}
+      FOR UPDATE SKIP LOCKED
+    )
+    UPDATE requests r SET "dueAt" = clock_timestamp() + ${lookAgainMs} * interval '1 millisecond'
+    FROM due, sales s
+    WHERE r."saleId" = ${saleId} AND r."requestId" = due."requestId" AND s.id = ${saleId}
+    RETURNING r."requestId", r.attempts, r."queuedEpoch" < s.epoch AS "lostByLoad"`;
+}
+
+/** Notes that jobs were added again: an attempt each, unless a load had lost them. */
+export async function noteRequeued(
+  db: Database,
+  saleId: string,
+  requests: readonly DueRequest[],
+): Promise<void> {
+  if (requests.length === 0) return;
+  await db.$executeRaw`
+    WITH requeued AS (
+      SELECT r."requestId", u.counts
+      FROM unnest(
+        ${requests.map((row) => row.requestId)}::uuid[], ${requests.map((row) => (row.lostByLoad ? 0 : 1))}::int[]
+      ) AS u(id, counts)
+      JOIN requests r ON r."saleId" = ${saleId} AND r."requestId" = u.id
+      WHERE r.outcome IS NULL
+      ORDER BY r."requestId"
+      FOR UPDATE OF r SKIP LOCKED
+    )
+    UPDATE requests r SET attempts = r.attempts + requeued.counts, "queuedEpoch" = s.epoch
+    FROM requeued, sales s
+    WHERE r."saleId" = ${saleId} AND r."requestId" = requeued."requestId" AND s.id = ${saleId}`;
+}
+
+/** Which of the requests have a row, and whether it is decided: requestId → decided. */
+export async function findRowStates(
+  db: Database,
+  saleId: string,
+  requestIds: readonly string[],
+): Promise<Map<string, boolean>> {
+  const rows = await db.$queryRaw<{ requestId: string; decided: boolean }[]>`
+    SELECT "requestId", outcome IS NOT NULL AS decided
+    FROM requests WHERE "saleId" = ${saleId} AND "requestId" = ANY(${requestIds}::uuid[])`;
+  return new Map(rows.map((row) => [row.requestId, row.decided]));
+}

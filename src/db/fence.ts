@@ -1,0 +1,17 @@
+import type { Tx } from "./client.js";
+
+/**
+ * The fence of a sale. Whoever journals or emits an event takes it shared and only then, in a statement of its own,
+ * reads the epoch; a load takes it exclusively before it changes the epoch. In one statement the epoch would be read
+ * from a snapshot that is older than the fence.
+ *
+ * It is a transaction-level advisory lock: FOR SHARE on the sale's row starved the load under steady traffic, while the
+ * lock manager lets nobody pass who waits longer.
+ */
+export async function takeFenceShared(tx: Tx, saleId: string): Promise<void> {
+  await tx.$executeRaw`SELECT pg_advisory_xact_lock_shared(hashtextextended('sluice:fence:' || ${saleId}, 0))`;
+}
+
+export async function takeFenceExclusive(tx: Tx, saleId: string): Promise<void> {
+  await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended('sluice:fence:' || ${saleId}, 0))`;
+}
