@@ -1,0 +1,88 @@
+/** Collects what many callers hand over within a few milliseconds, so that one statement or pipeline serves them all. */
+export interface Gather<Item, Result> {
+  /** Resolves with what `run` answered for this item. */
+  add(item: Item): Promise<Result>;
+  /** Items handed over and not yet answered for. */
+  waiting(): number;
+  /** Resolves once everything that was handed over is answered for. */
+  drained(): Promise<void>;
+}
+
+export interface GatherOptions<Item, Result> {
+  readonly maxItems: number;
+  readonly maxWaitMs: number;
+  /** runs under way at once; what comes meanwhile makes the next group larger */
+  readonly maxRuns: number;
+  /** Answers for each item, in their order. `answer` may be called before the promise resolves, to let callers go early. */
+  run(items: readonly Item[], answer: (results: readonly Result[]) => void): Promise<void>;
+}
+
+interface Entry<Item, Result> {
+  readonly item: Item;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+export function gather<Item, Result>(options: GatherOptions<Item, Result>): Gather<Item, Result> {
+  let entries: Entry<Item, Result>[] = [];
+  let timer: NodeJS.Timeout | null = null;
+  let runs = 0;
+  let waiting = 0;
+  let onDrained: (() => void)[] = [];
+
+  const start = () => {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    while (runs < options.maxRuns && entries.length > 0) {
+      const group = entries.slice(0, options.maxItems);
+      entries = entries.slice(options.maxItems);
+      void runGroup(group);
+    }
+  };
+
+  const runGroup = async (group: readonly Entry<Item, Result>[]) => {
+    runs += 1;
+    let answered = false;
+    try {
+      await options.run(
+        group.map((entry) => entry.item),
+        (results) => {
+          answered = true;
+          waiting -= group.length;
+          group.forEach((entry, at) => {
+            entry.resolve(results[at] as Result);
+          });
+        },
+      );
+      if (!answered) throw new Error("A group was run without an answer.");
+    } catch (error) {
+      if (!answered) {
+        waiting -= group.length;
+        for (const entry of group) entry.reject(error);
+      }
+    }
+    runs -= 1;
+    if (entries.length > 0) start();
+    if (runs === 0 && entries.length === 0) {
+      const listeners = onDrained;
+      onDrained = [];
+      for (const listener of listeners) listener();
+    }
+  };
+
+  return {
+    add(item) {
+      return new Promise<Result>((resolve, reject) => {
+        waiting += 1;
+        entries.push({ item, resolve, reject });
+        if (entries.length >= options.maxItems) start();
+        else timer ??= setTimeout(start, options.maxWaitMs);
+      });
+    },
+    waiting: () => waiting,
+    drained() {
+      if (runs === 0 && entries.length === 0) return Promise.resolve();
+      return new Promise((resolve) => onDrained.push(resolve));
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
+import type { Redis } from "ioredis";
+import { jitteredMs, SECOND } from "../domain/time.js";
+import { queuePrefix } from "../redis/keys.js";
+import { WRITE_ORDER } from "./jobs.js";
+
+/** What became of a job's request. */
+export type JobResult =
+  | { kind: "done" }
+  /** a dependency is away: again later, without using up an attempt */
+  | { kind: "put_off"; why: string }
+  /** a fault of this request: again after a backoff, five times in all */
+  | { kind: "failed"; error: Error }
+  /** no repeat can help */
+  | { kind: "hopeless"; error: Error };
+
+export interface ConsumerOptions {
+  readonly saleId: string;
+  /** must have maxRetriesPerRequest: null; a blocking connection of its own is made from it */
+  readonly connection: Redis;
+  readonly concurrency: number;
+  /** how long a silent process keeps its jobs, in milliseconds */
+  readonly lockMs?: number;
+  handle(requestId: string): Promise<JobResult>;
+  onError(error: Error): void;
+}
+
+/** Serves the queue of one sale. */
+export interface OrderConsumer {
+  /** Stops taking jobs until `resume`; those under way go on. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Waits for the jobs under way, `deadlineMs` at the most; BullMQ's own close hangs while Redis is away. */
+  close(deadlineMs: number): Promise<void>;
+}
+
+export function consumeOrders(options: ConsumerOptions): OrderConsumer {
+  const worker = new Worker<unknown>(WRITE_ORDER.queue, (job, token) => process(options, job, token), {
+    connection: options.connection,
+    prefix: queuePrefix(options.saleId),
+    concurrency: options.concurrency,
+    lockDuration: options.lockMs ?? 30 * SECOND,
+    removeOnComplete: { count: 0 },
+    skipVersionCheck: true,
+  });
+  worker.on("error", options.onError);
+
+  return {
+    pause: () => worker.pause(true),
+    resume: async () => worker.resume(),
+    async close(deadlineMs) {
+      const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), deadlineMs).unref());
+      if ((await Promise.race([worker.close(), late])) === "late") {
+        await Promise.race([worker.close(true), new Promise((resolve) => setTimeout(resolve, SECOND / 2).unref())]);
+      }
+    },
+  };
+}
+
+async function process(options: ConsumerOptions, job: Job<unknown>, token: string | undefined): Promise<void> {
+  const payload = WRITE_ORDER.payload.safeParse(job.data);
+  if (!payload.success) throw new UnrecoverableError("The job can't be read.");
+  if (payload.data.saleId !== options.saleId || payload.data.requestId !== job.id) {
+    throw new UnrecoverableError("The job names another request than its own.");
+  }
+  const result = await options.handle(payload.data.requestId);
+  switch (result.kind) {
+    case "done":
+      return;
+    case "put_off":
+      await job.moveToDelayed(Date.now() + jitteredMs(SECOND / 2, SECOND), token);
+      throw new DelayedError(result.why);
+    case "failed":
+      throw result.error;
+    case "hopeless":
+      throw new UnrecoverableError(result.error.message);
+  }
+}
