@@ -1,0 +1,167 @@
+import type { Database } from "../db/client.js";
+import { isDatabaseUnavailable } from "../db/errors.js";
+import { takeFenceShared } from "../db/fence.js";
+import { findJournaled, insertRequests, type JournaledRow, type JournalRow, readEpoch } from "../db/journal.js";
+import { inTransaction } from "../db/transaction.js";
+import { SECOND } from "../domain/time.js";
+import type { DependencyHealth } from "../lifecycle/dependency-health.js";
+import { type Gather, gather } from "../lifecycle/gather.js";
+import type { Logger } from "../observability/logger.js";
+import type { Metrics } from "../observability/metrics.js";
+import type { OrderQueues } from "../queue/queues.js";
+import { callAdvance, toStage } from "../redis/advance.js";
+import type { RedisLink } from "../redis/link.js";
+import type { Loads } from "./loads.js";
+
+export interface JournalDeps {
+  readonly db: Database;
+  readonly redis: RedisLink;
+  readonly queues: OrderQueues;
+  readonly loads: Loads;
+  readonly databaseHealth: DependencyHealth;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly config: {
+    readonly tuning: {
+      readonly journal: { readonly maxRequests: number; readonly maxWaitMs: number };
+      readonly repairAfterMs: number;
+    };
+  };
+}
+
+/** What became of an accepted request on its way into the database. */
+export type JournalOutcome =
+  /** its row is committed: QUEUED may be said */
+  | { kind: "journaled" }
+  /** the sale was loaded meanwhile, which forgot the acceptance: it never happened */
+  | { kind: "refused" }
+  /** the request has a row already, written by another acceptance */
+  | { kind: "other"; row: JournaledRow };
+
+/** Makes accepted requests durable, those of a few milliseconds in one insert. */
+export interface Journal {
+  /**
+   * Safe to repeat. Rejects with a database error when it is not known whether the row was written; the forwarder finds
+   * out later.
+   */
+  add(saleId: string, row: JournalRow): Promise<JournalOutcome>;
+  /** False when so much waits that nothing more should be accepted. */
+  hasRoom(): boolean;
+  /** Resolves once everything handed over is done with. */
+  drained(): Promise<void>;
+}
+
+/** Groups under way at once in a process: more only wait for each other's connections. */
+const GROUPS_AT_ONCE = 4;
+const WAITING_AT_MOST = 10_000;
+
+export function createJournal(deps: JournalDeps): Journal {
+  const sales = new Map<string, Gather<JournalRow, JournalOutcome>>();
+  const { maxRequests, maxWaitMs } = deps.config.tuning.journal;
+
+  const gatherOf = (saleId: string) => {
+    let group = sales.get(saleId);
+    if (!group) {
+      group = gather({
+        maxItems: maxRequests,
+        maxWaitMs,
+        maxRuns: GROUPS_AT_ONCE,
+        run: (rows, answer) => journalGroup(deps, saleId, rows, answer),
+      });
+      sales.set(saleId, group);
+    }
+    return group;
+  };
+
+  return {
+    add: (saleId, row) => gatherOf(saleId).add(row),
+    hasRoom: () => [...sales.values()].reduce((sum, group) => sum + group.waiting(), 0) < WAITING_AT_MOST,
+    async drained() {
+      await Promise.all([...sales.values()].map((group) => group.drained()));
+    },
+  };
+}
+
+/**
+ * Inserts a group under the sale's fence and answers for it once that is committed; then hands its requests to the queue
+ * and moves them to QUEUED, both in one burst. A crash in between loses nothing: the rows are due in half a minute.
+ */
+export async function journalGroup(
+  deps: JournalDeps,
+  saleId: string,
+  rows: readonly JournalRow[],
+  answer: (outcomes: readonly JournalOutcome[]) => void,
+): Promise<void> {
+  const started = performance.now();
+  const written = await insertUnderFence(deps, saleId, rows);
+  deps.metrics.journalSeconds.observe((performance.now() - started) / SECOND);
+
+  const outcomes = rows.map((row) => outcomeOf(row, written.rows.get(row.requestId)));
+  for (const [at, outcome] of outcomes.entries()) {
+    deps.metrics.journaled.inc({ outcome: outcome.kind });
+    const row = rows[at] as JournalRow;
+    // Refused: the database is in a newer epoch than the Redis that accepted. Accepted in the present epoch in spite of
+    // an older row: Redis had lost the request, and has taken its units twice.
+    if (outcome.kind === "refused") deps.loads.request(saleId, "not_loaded");
+    if (outcome.kind === "other" && row.epoch === written.epoch) deps.loads.request(saleId, "drift", row.epoch);
+  }
+  answer(outcomes);
+
+  const fresh = [...new Set(rows.filter((row) => written.inserted.has(row.requestId)).map((row) => row.requestId))];
+  if (fresh.length > 0) await enqueue(deps, saleId, fresh, written.epoch);
+}
+
+interface Written {
+  readonly epoch: number | null;
+  readonly inserted: ReadonlySet<string>;
+  readonly rows: ReadonlyMap<string, JournaledRow>;
+}
+
+async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonly JournalRow[]): Promise<Written> {
+  try {
+    return await inTransaction(deps.db, async (tx) => {
+      await takeFenceShared(tx, saleId);
+      const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
+      const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
+      const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
+      if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own };
+      // A statement of its own: it sees what others committed while the insert waited for them.
+      const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);
+      const found = await findJournaled(tx, saleId, others);
+      return { epoch: await readEpoch(tx, saleId), inserted, rows: new Map([...found, ...own]) };
+    });
+  } catch (error) {
+    if (isDatabaseUnavailable(error)) deps.databaseHealth.reportFailure();
+    throw error;
+  }
+}
+
+function outcomeOf(row: JournalRow, found: JournaledRow | undefined): JournalOutcome {
+  if (!found) return { kind: "refused" };
+  return found.epoch === row.epoch && found.seq === row.seq ? { kind: "journaled" } : { kind: "other", row: found };
+}
+
+async function enqueue(
+  deps: JournalDeps,
+  saleId: string,
+  requestIds: readonly string[],
+  epoch: number | null,
+): Promise<void> {
+  const [added, advanced] = await Promise.allSettled([
+    deps.queues.add(saleId, requestIds),
+    callAdvance(
+      deps.redis,
+      saleId,
+      requestIds.map((requestId) => toStage(requestId, "QUEUED")),
+    ),
+  ]);
+  for (const result of [added, advanced]) {
+    // They are durable: the forwarder does what was left undone here.
+    if (result.status === "rejected") {
+      deps.log.warn({ saleId, requests: requestIds.length, err: result.reason }, "journaled, but not handed on yet");
+    }
+  }
+  if (advanced.status === "fulfilled" && advanced.value.kind === "ok" && epoch !== null) {
+    if (advanced.value.results.includes("unknown")) deps.loads.request(saleId, "drift", epoch);
+  }
+}

@@ -1,0 +1,163 @@
+import { randomUUID } from "node:crypto";
+import type { Database } from "../db/client.js";
+import { takeFenceExclusive } from "../db/fence.js";
+import { absorbIntoEpoch, beginEpoch, endLease, extendLease, type LoadRow, readLoadRows } from "../db/load.js";
+import { findSales } from "../db/sales.js";
+import { inTransaction } from "../db/transaction.js";
+import { serviceUnavailable } from "../domain/errors.js";
+import { isStage, STAGES, stageOf } from "../domain/stages.js";
+import { pause, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import type { Logger } from "../observability/logger.js";
+import type { Metrics } from "../observability/metrics.js";
+import type { RedisLink } from "../redis/link.js";
+import { beginLoad, finishLoad, LOAD_CHUNK, type LoadReply, type LoadRequest, loadChunk } from "../redis/load.js";
+import { readSalesInRedis } from "../redis/read-sale.js";
+
+export interface LoadDeps {
+  readonly db: Database;
+  readonly reads: Database;
+  readonly redis: RedisLink;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly config: { readonly BACKLOG_LIMIT: number };
+}
+
+/** What makes a load necessary; a name for logs and metrics. */
+export type LoadReason = "opened" | "not_loaded" | "drift" | "damaged";
+
+export interface LoadRequestOptions {
+  readonly reason: LoadReason;
+  /**
+   * The epoch in which something was seen that a load has to mend: a newer one will do. Null: whatever is loaded will do.
+   */
+  readonly mendsEpoch: number | null;
+}
+
+export type LoadOutcome =
+  | { kind: "loaded" | "already_loaded"; epoch: number }
+  /** a draft, a sale closed more than a week ago, or no sale */
+  | { kind: "not_loadable" };
+
+const LEASE_MS = 10 * SECOND;
+const GIVE_UP_MS = 60 * SECOND;
+const ROWS_AT_ONCE = 2_000;
+
+/**
+ * Loads a sale into Redis from the database's truth: opening, recovery and drift are all this one thing. Safe to call at
+ * any time and from anywhere: who finds another load under way waits for it.
+ *
+ * @throws RedisUnavailableError, a database error, or SERVICE_UNAVAILABLE where it could not be done within a minute;
+ *   the sale then stays closed to buyers, and the next call starts over in a newer epoch.
+ */
+export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequestOptions): Promise<LoadOutcome> {
+  const giveUpAt = performance.now() + GIVE_UP_MS;
+  while (performance.now() < giveUpAt) {
+    const [sale] = await findSales(deps.db, [saleId]);
+    if (!sale || sale.state === "DRAFT" || sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS <= Date.now()) {
+      return { kind: "not_loadable" };
+    }
+    const [present] = await readSalesInRedis(deps.redis, [saleId]);
+    const willDo = present?.loaded && present.epoch === sale.epoch && present.epoch > (options.mendsEpoch ?? -1);
+    if (present && willDo) return { kind: "already_loaded", epoch: present.epoch };
+
+    const epoch = await tryLoad(deps, saleId, options, present?.seq ?? 0);
+    if (epoch !== null) return { kind: "loaded", epoch };
+    await pause(50 + Math.random() * 100);
+  }
+  throw serviceUnavailable("The sale could not be loaded in time.");
+}
+
+/** One attempt: the epoch it loaded, or null where another load has the lease or has overtaken this one. */
+async function tryLoad(
+  deps: LoadDeps,
+  saleId: string,
+  options: LoadRequestOptions,
+  seqSeen: number,
+): Promise<number | null> {
+  const started = performance.now();
+  const log = deps.log.child({ saleId, load: randomUUID().slice(0, 8), reason: options.reason });
+  const start = await inTransaction(deps.db, async (tx) => {
+    await takeFenceExclusive(tx, saleId);
+    const begun = await beginEpoch(tx, saleId, LEASE_MS, seqSeen);
+    return begun && { ...begun, remaining: await absorbIntoEpoch(tx, saleId) };
+  });
+  if (!start) return null;
+
+  const { epoch } = start;
+  try {
+    const remaining = clampNegative(start.remaining, (itemId, units) => {
+      deps.metrics.drift.inc({ stage: "load" });
+      log.error({ itemId, units }, "more units were promised than there are: none are offered");
+    });
+    const backlogLimit = deps.config.BACKLOG_LIMIT;
+    if (!isOk(await beginLoad(deps.redis, { saleId, backlogLimit, ...start, remaining }))) return null;
+    const requests = await loadRequests(deps, saleId, epoch);
+    if (requests === null || !isOk(await finishLoad(deps.redis, saleId, epoch))) return null;
+    const seconds = (performance.now() - started) / SECOND;
+    deps.metrics.loads.inc({ reason: options.reason, outcome: "loaded" });
+    deps.metrics.loadSeconds.observe(seconds);
+    log.info({ epoch, requests, seconds }, "sale loaded");
+    return epoch;
+  } catch (error) {
+    deps.metrics.loads.inc({ reason: options.reason, outcome: "failed" });
+    throw error;
+  } finally {
+    // Also when it failed: the next one need not wait for the lease to run out.
+    await endLease(deps.db, saleId, epoch).catch(() => {});
+  }
+}
+
+/** Brings all requests of the sale, in chunks; null where another load has overtaken this one. */
+async function loadRequests(deps: LoadDeps, saleId: string, epoch: number): Promise<number | null> {
+  let after: string | null = null;
+  let count = 0;
+  for (;;) {
+    const rows: LoadRow[] = await readLoadRows(deps.reads, saleId, after, ROWS_AT_ONCE);
+    for (let at = 0; at < rows.length; at += LOAD_CHUNK) {
+      const chunk = rows.slice(at, at + LOAD_CHUNK).map(asLoadRequest);
+      if (!isOk(await loadChunk(deps.redis, saleId, epoch, chunk))) return null;
+    }
+    count += rows.length;
+    if (rows.length < ROWS_AT_ONCE) return count;
+    after = rows.at(-1)?.requestId ?? null;
+    if (!(await extendLease(deps.db, saleId, epoch, LEASE_MS))) return null;
+  }
+}
+
+/**
+ * A request as it must stand in Redis. One with an event that was not applied stands as it did before the event: it was
+ * emitted after the numbers of this epoch were taken, and will give its units back by itself.
+ */
+function asLoadRequest(row: LoadRow): LoadRequest {
+  const before = row.stageBeforeEvent;
+  const stage = before !== null && isStage(before) ? before : stageOf(row.outcome, row.orderStatus);
+  const { status } = STAGES[stage];
+  const undecided = row.parked ? "parked" : "undecided";
+  return {
+    requestId: row.requestId,
+    buyerId: row.buyerId,
+    itemId: row.itemId,
+    quantity: row.quantity,
+    stage,
+    reason: before === null ? row.reason : null,
+    acceptedAt: row.acceptedAt,
+    seq: row.seq,
+    stands: status === "SUCCESS" ? "valid_order" : status === "QUEUED" ? undecided : "ended",
+  };
+}
+
+function clampNegative(
+  remaining: ReadonlyMap<string, number>,
+  report: (itemId: string, units: number) => void,
+): Map<string, number> {
+  return new Map(
+    [...remaining].map(([itemId, units]) => {
+      if (units < 0) report(itemId, units);
+      return [itemId, Math.max(0, units)];
+    }),
+  );
+}
+
+function isOk(reply: LoadReply): boolean {
+  return reply === "ok";
+}

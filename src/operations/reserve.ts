@@ -1,0 +1,247 @@
+import { badUserInput, notFound, SluiceError, serviceUnavailable } from "../domain/errors.js";
+import { isId } from "../domain/ids.js";
+import type { Reservation } from "../domain/model.js";
+import { type ReservationReason, type Stage, UNDECIDED } from "../domain/stages.js";
+import { jitteredMs, pause, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import type { DependencyHealth } from "../lifecycle/dependency-health.js";
+import type { Logger } from "../observability/logger.js";
+import type { Metrics } from "../observability/metrics.js";
+import { RedisUnavailableError } from "../redis/errors.js";
+import type { RedisLink } from "../redis/link.js";
+import { callReserve, type ReserveReply } from "../redis/reserve.js";
+import type { Journal, JournalOutcome } from "./journal.js";
+import type { Loads } from "./loads.js";
+import { type ReadReservationsDeps, readReservations } from "./read-reservations.js";
+import type { SaleCache } from "./sale-cache.js";
+
+export interface ReserveDeps extends ReadReservationsDeps {
+  readonly redis: RedisLink;
+  readonly sales: SaleCache;
+  readonly journal: Journal;
+  readonly loads: Loads;
+  readonly databaseHealth: DependencyHealth;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly config: {
+    readonly tuning: { readonly deadlines: { readonly journalMs: number; readonly redisCommandMs: number } };
+  };
+}
+
+export interface ReserveInput {
+  readonly buyerId: string;
+  readonly saleId: string;
+  readonly itemId: string;
+  /** 1 or more */
+  readonly quantity: number;
+  /** lower-case UUID, made once for one intention to buy and sent again on every retry */
+  readonly requestId: string;
+}
+
+/** What a request came to. Expected answers are values; what can't be decided now is thrown. */
+export type ReserveOutcome =
+  | {
+      kind: "queued" | "pending" | "decided" | "already_reserved";
+      reservation: Reservation;
+      retryAfterMs?: number;
+    }
+  | { kind: "sold_out" }
+  | { kind: "insufficient"; remaining: number }
+  | { kind: "limit_exceeded"; maxPerBuyer: number }
+  | { kind: "not_started"; retryAfterMs: number }
+  | { kind: "ended" }
+  | { kind: "paused"; retryAfterMs: number }
+  | { kind: "request_conflict" }
+  | { kind: "busy"; retryAfterMs: number };
+
+/**
+ * Reserves stock for a buyer: one decision in Redis, made durable before it is called QUEUED.
+ * Safe to repeat with the same input, whatever became of the answer before.
+ *
+ * @throws SluiceError BAD_USER_INPUT, NOT_FOUND (sale or item), SERVICE_UNAVAILABLE (nothing was decided, or it is not
+ *   known: send the same request again)
+ */
+export async function reserve(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
+  if (!Number.isInteger(input.quantity) || input.quantity < 1) {
+    throw badUserInput("quantity must be a whole number, 1 or more");
+  }
+  if (!isId(input.saleId)) throw notFound("There is no such sale.");
+  if (!isId(input.itemId)) throw notFound("There is no such item in this sale.");
+  try {
+    const outcome = await answer(deps, input, await askRedis(deps, input));
+    deps.metrics.reservations.inc({ outcome: outcome.kind });
+    return outcome;
+  } catch (error) {
+    deps.metrics.reservations.inc({ outcome: error instanceof SluiceError ? error.code.toLowerCase() : "error" });
+    throw error;
+  }
+}
+
+async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveReply> {
+  try {
+    return await callReserve(deps.redis, {
+      ...input,
+      notAfterMs: deps.redis.clock.now() + deps.config.tuning.deadlines.redisCommandMs,
+      // With the database away nothing new could be made durable: refuse before stock is touched.
+      accept: deps.databaseHealth.isUp() && deps.journal.hasRoom(),
+    });
+  } catch (error) {
+    if (!(error instanceof RedisUnavailableError)) throw error;
+    throw serviceUnavailable("Reservations can't be taken right now. Send the same request again.", error);
+  }
+}
+
+async function answer(deps: ReserveDeps, input: ReserveInput, reply: ReserveReply): Promise<ReserveOutcome> {
+  switch (reply.kind) {
+    case "accepted":
+      return makeDurable(deps, input, { ...reply, stage: "PENDING", reason: null });
+    case "known":
+      if (reply.stage === "PENDING") return makeDurable(deps, input, reply);
+      return {
+        kind: UNDECIDED.has(reply.stage) ? "queued" : "decided",
+        reservation: reservationOf(input, reply),
+      };
+    case "conflict":
+      return { kind: "request_conflict" };
+    case "held":
+      return alreadyReserved(deps, input.saleId, reply.requestId);
+    case "sold_out":
+    case "ended":
+      return { kind: reply.kind };
+    case "insufficient":
+      return { kind: "insufficient", remaining: reply.remaining };
+    case "limit_exceeded":
+      return { kind: "limit_exceeded", maxPerBuyer: reply.maxPerBuyer };
+    case "not_started":
+      return { kind: "not_started", retryAfterMs: Math.max(1, reply.opensAt.getTime() - reply.nowMs) };
+    case "paused":
+    case "busy":
+      return { kind: reply.kind, retryAfterMs: jitteredMs(1 * SECOND, 3 * SECOND) };
+    case "unknown_item":
+      throw notFound("There is no such item in this sale.");
+    case "refused":
+    case "too_late":
+      throw serviceUnavailable("Reservations can't be made durable right now. Send the same request again.");
+    case "damaged":
+      deps.log.error({ saleId: input.saleId, requestId: input.requestId, key: reply.key }, "a key of the sale is damaged");
+      if (reply.saleWide) await repair(deps, input.saleId);
+      throw serviceUnavailable("Reservations can't be taken right now. Send the same request again.");
+    case "not_loaded":
+      return answerWithoutRedis(deps, input);
+  }
+}
+
+interface Accepted {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly stage: Stage;
+  readonly reason: ReservationReason | null;
+  readonly at: Date;
+  readonly ahead: number | null;
+}
+
+/** Journals an accepted request: QUEUED once its row is committed, PENDING where that isn't known in time. */
+async function makeDurable(deps: ReserveDeps, input: ReserveInput, accepted: Accepted): Promise<ReserveOutcome> {
+  const { epoch, seq, at } = accepted;
+  const { requestId, buyerId, itemId, quantity, saleId } = input;
+  const journaling = deps.journal.add(saleId, { requestId, buyerId, itemId, quantity, epoch, seq, acceptedAt: at });
+  const outcome = await inTime(deps, input, journaling);
+  switch (outcome.kind) {
+    case "unconfirmed":
+      return {
+        kind: "pending",
+        reservation: reservationOf(input, accepted),
+        retryAfterMs: jitteredMs(1 * SECOND, 3 * SECOND),
+      };
+    case "journaled":
+      return { kind: "queued", reservation: reservationOf(input, { ...accepted, stage: "QUEUED" }) };
+    case "refused":
+      throw serviceUnavailable("The sale is being loaded. Send the same request again.");
+    case "other": {
+      const { row } = outcome;
+      const same = row.buyerId === buyerId && row.itemId === itemId && row.quantity === quantity;
+      return same ? answerFromRow(deps, input) : { kind: "request_conflict" };
+    }
+  }
+}
+
+async function inTime(
+  deps: ReserveDeps,
+  input: ReserveInput,
+  journaling: Promise<JournalOutcome>,
+): Promise<JournalOutcome | { kind: "unconfirmed" }> {
+  const stopWaiting = new AbortController();
+  const tooLate = pause(deps.config.tuning.deadlines.journalMs, stopWaiting.signal).then(
+    () => ({ kind: "unconfirmed" }) as const,
+  );
+  try {
+    return await Promise.race([journaling, tooLate]);
+  } catch (error) {
+    deps.log.warn({ saleId: input.saleId, requestId: input.requestId, err: error }, "accepted, but not journaled yet");
+    return { kind: "unconfirmed" };
+  } finally {
+    stopWaiting.abort();
+    // Whoever gave up waiting doesn't hear of a later failure; the forwarder mends it.
+    journaling.catch(() => {});
+  }
+}
+
+async function alreadyReserved(deps: ReserveDeps, saleId: string, requestId: string): Promise<ReserveOutcome> {
+  const [reservation] = await readReservations(deps, [{ saleId, requestId }]);
+  if (!reservation) throw serviceUnavailable("Your reservation can't be read right now. Send the same request again.");
+  return { kind: "already_reserved", reservation };
+}
+
+/** The state of a request that the database knows. */
+async function answerFromRow(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
+  const [reservation] = await readReservations(deps, [input]);
+  if (!reservation) throw serviceUnavailable("Your reservation can't be read right now. Send the same request again.");
+  const { buyerId, itemId, quantity, stage } = reservation;
+  if (buyerId !== input.buyerId || itemId !== input.itemId || quantity !== input.quantity) {
+    return { kind: "request_conflict" };
+  }
+  return { kind: UNDECIDED.has(stage) ? "queued" : "decided", reservation };
+}
+
+/** What can be said of a sale that isn't in Redis; one that should be is loaded meanwhile. */
+async function answerWithoutRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
+  const sale = await deps.sales.get(input.saleId).catch((error: unknown) => {
+    throw serviceUnavailable("The sale can't be read right now. Send the same request again.", error);
+  });
+  if (!sale) throw notFound("There is no such sale.");
+  if (!sale.items.some((item) => item.id === input.itemId)) throw notFound("There is no such item in this sale.");
+  const now = deps.redis.clock.now();
+  if (sale.state === "DRAFT") {
+    const untilOpen = sale.opensAt.getTime() - now;
+    return { kind: "not_started", retryAfterMs: untilOpen > 0 ? untilOpen : jitteredMs(1 * SECOND, 3 * SECOND) };
+  }
+  if (now > sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS) {
+    const [known] = await readReservations(deps, [input]);
+    return known ? answerFromRow(deps, input) : { kind: "ended" };
+  }
+  deps.loads.request(sale.id, "not_loaded");
+  throw serviceUnavailable("The sale is being loaded. Send the same request again.");
+}
+
+/** A key that the whole sale needs is gone or of a wrong type: only a load brings it back. */
+async function repair(deps: ReserveDeps, saleId: string): Promise<void> {
+  const sale = await deps.sales.get(saleId).catch(() => null);
+  if (sale) deps.loads.request(saleId, "damaged", sale.epoch);
+}
+
+function reservationOf(input: ReserveInput, state: Accepted): Reservation {
+  const { saleId, requestId, buyerId, itemId, quantity } = input;
+  return {
+    saleId,
+    requestId,
+    buyerId,
+    itemId,
+    quantity,
+    stage: state.stage,
+    reason: state.reason,
+    ahead: UNDECIDED.has(state.stage) ? state.ahead : null,
+    createdAt: state.at,
+    updatedAt: state.at,
+    // Undecided requests have no order; of others it is read where it is asked for.
+    ...(UNDECIDED.has(state.stage) && { order: null }),
+  };
+}
