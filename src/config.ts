@@ -1,0 +1,149 @@
+/**
+ * The only reader of process.env. Everything else is handed the parsed `Config`.
+ *
+ * Where DATABASE_URL, REDIS_URL or JWT_SECRET are not set, the embedded services of `npm start` provide them through
+ * `.data/runtime.json`, so that `npm run token` and its like find the running configuration.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+
+const SECOND = 1_000;
+
+/** `<a second>/<burst>`, for example `10/20`. */
+const rate = z
+  .string()
+  .regex(/^\d+\/\d+$/, "must look like 10/20: requests a second, then the burst")
+  .transform((text) => {
+    const [perSecond, burst] = text.split("/").map(Number) as [number, number];
+    return { perSecond, burst };
+  });
+
+const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter(Boolean),
+);
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+const schema = z.object({
+  NODE_ENV: z.enum(["development", "test", "production"]).default("development"),
+  PORT: port.default(4000),
+  HOST: z.string().min(1).default("127.0.0.1"),
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, "must be a postgresql:// URL"),
+  REDIS_URL: z.string().regex(/^rediss?:\/\//, "must be a redis:// or rediss:// URL"),
+  SLUICE_DATA_DIR: z.string().min(1).default(".data"),
+  JWT_SECRET: z.string().min(32, "must have at least 32 characters").optional(),
+  JWT_JWKS_URL: z.url().optional(),
+  JWT_ISSUER: z.string().min(1).default("sluice"),
+  JWT_AUDIENCE: z.string().min(1).default("sluice"),
+  PAYMENT_WEBHOOK_SECRET: z.string().min(16).optional(),
+  TRUSTED_PROXIES: list.default([]),
+  CORS_ORIGINS: list.default([]),
+  RATE_LIMIT_BUYER: rate.default({ perSecond: 10, burst: 20 }),
+  RATE_LIMIT_ADDRESS: rate.default({ perSecond: 200, burst: 400 }),
+  BACKLOG_LIMIT: z.coerce.number().int().min(1).default(10_000),
+  LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
+  WEB_CONCURRENCY: z.coerce.number().int().min(1).default(1),
+  METRICS_PORT: port.optional(),
+});
+
+/** Defaults of design, in one place. All times in milliseconds. */
+const tuning = {
+  deadlines: { requestMs: 2 * SECOND, journalMs: 1 * SECOND, redisCommandMs: 500 },
+  sql: { statementMs: 1 * SECOND, readStatementMs: 5 * SECOND, lockMs: 500, idleInTransactionMs: 5 * SECOND },
+  pools: { sale: 10, reads: 5 },
+  journal: { maxRequests: 256, maxWaitMs: 2 },
+  writer: { maxJobs: 256, maxWaitMs: 4, inFlight: 512 },
+  job: { attempts: 5, backoffMs: 1 * SECOND, jitter: 0.5 },
+  loops: {
+    forwarderMs: 1 * SECOND,
+    relayMs: 250,
+    statePusherMs: 1 * SECOND,
+    queuesMs: 1 * SECOND,
+    closerMs: 5 * SECOND,
+  },
+  repairAfterMs: 30 * SECOND,
+  drainMs: 10 * SECOND,
+} as const;
+
+export type Config = z.infer<typeof schema> & { tuning: typeof tuning; dataDir: string };
+
+/** What `npm start` leaves for the other commands, mode 0600, under the data directory. */
+const runtimeSchema = z.object({
+  databaseUrl: z.string(),
+  redisUrl: z.string(),
+  jwtSecret: z.string().optional(),
+  apiUrl: z.string().optional(),
+});
+export type RuntimeFile = z.infer<typeof runtimeSchema>;
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Reads `.env` where it exists, the environment, and `.data/runtime.json` for what neither says. */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const given = withDotEnv(env);
+  const dataDir = dataDirOf(given);
+  const runtime = readRuntimeFile(dataDir);
+  const settings = parse(schema, {
+    ...given,
+    DATABASE_URL: given.DATABASE_URL || runtime?.databaseUrl,
+    REDIS_URL: given.REDIS_URL || runtime?.redisUrl,
+    JWT_SECRET: given.JWT_SECRET || (given.JWT_JWKS_URL ? undefined : runtime?.jwtSecret),
+  });
+  if (!settings.JWT_SECRET && !settings.JWT_JWKS_URL) {
+    throw new ConfigError("Set JWT_SECRET (HS256) or JWT_JWKS_URL, so that tokens can be verified. See .env.example.");
+  }
+  return { ...settings, tuning, dataDir };
+}
+
+const startSchema = schema.partial({ DATABASE_URL: true, REDIS_URL: true });
+
+/** What was given to `npm start`, and to the commands that may run before it: the URLs and secrets can still be missing. */
+export type StartSettings = z.infer<typeof startSchema> & {
+  dataDir: string;
+  /** The whole environment, for the processes that are started. */
+  inherited: NodeJS.ProcessEnv;
+};
+
+/** Reads `.env` where it exists and the environment, and nothing of what a running `npm start` has left. */
+export function readStartSettings(env: NodeJS.ProcessEnv = process.env): StartSettings {
+  const given = withDotEnv(env);
+  return { ...parse(startSchema, given), dataDir: dataDirOf(given), inherited: given };
+}
+
+/** The runtime file of a running `npm start`, or null. */
+export function readRuntimeFile(dataDir: string): RuntimeFile | null {
+  const path = join(dataDir, "runtime.json");
+  if (!existsSync(path)) return null;
+  try {
+    return runtimeSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch {
+    throw new ConfigError(`${path} can't be read. Stop Sluice and run: npm run reset`);
+  }
+}
+
+function parse<T extends z.ZodType>(shape: T, given: NodeJS.ProcessEnv): z.infer<T> {
+  const parsed = shape.safeParse(withoutEmpty(given));
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+  throw new ConfigError(`The configuration is not usable. ${lines.join("; ")}. See .env.example.`);
+}
+
+function dataDirOf(given: NodeJS.ProcessEnv): string {
+  return resolve(given.SLUICE_DATA_DIR || ".data");
+}
+
+function withDotEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  if (env !== process.env || !existsSync(".env")) return env;
+  process.loadEnvFile(".env");
+  return process.env;
+}
+
+function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ""));
+}

@@ -1,0 +1,140 @@
+import DataLoader from "dataloader";
+import type { Config } from "./config.js";
+import { connectDatabase, type Database } from "./db/client.js";
+import type { LiveSale, RequestKey, Reservation } from "./domain/model.js";
+import { pause, SECOND } from "./domain/time.js";
+import { type DependencyHealth, watchDependency } from "./lifecycle/dependency-health.js";
+import { createBuyerMask, createLogger, type Logger, sampled } from "./observability/logger.js";
+import { createMetrics, type Metrics } from "./observability/metrics.js";
+import { createJournal, type Journal } from "./operations/journal.js";
+import { createLoads, type Loads } from "./operations/loads.js";
+import { readReservations } from "./operations/read-reservations.js";
+import { readSale } from "./operations/read-sales.js";
+import { createSaleCache, type SaleCache } from "./operations/sale-cache.js";
+import { createOrderQueues, type OrderQueues } from "./queue/queues.js";
+import { createSaleEvents, type SaleEvents } from "./realtime/sale-events.js";
+import { createSaleTickers, type SaleTickers } from "./realtime/sale-tickers.js";
+import { connectRedis, type RedisLink } from "./redis/link.js";
+
+/** Everything a process holds open. Operations declare the few of these that they need. */
+export interface Resources {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly maskBuyer: (buyerId: string) => string;
+  readonly metrics: Metrics;
+  readonly redis: RedisLink;
+  /** the sale path's pool */
+  readonly db: Database;
+  /** the pool of reads, so that neither starves the other */
+  readonly reads: Database;
+  readonly databaseHealth: DependencyHealth;
+  readonly queues: OrderQueues;
+  readonly sales: SaleCache;
+  readonly loads: Loads;
+  readonly journal: Journal;
+  readonly events: SaleEvents;
+  readonly tickers: SaleTickers<LiveSale>;
+  readonly reservationLoader: DataLoader<RequestKey, Reservation | null>;
+  /** Which of the dependencies answer right now. */
+  readiness(): Promise<{ redis: boolean; database: boolean }>;
+  /** Finishes what is under way, then closes every client; by the deadline at the latest. */
+  close(deadlineMs: number): Promise<void>;
+}
+
+const SALE_TICK_MS = 250;
+
+export function openResources(config: Config, processName: "api" | "worker"): Resources {
+  const { tuning } = config;
+  const log = createLogger({ level: config.LOG_LEVEL, name: processName });
+  const metrics = createMetrics();
+  const onRedisError = warnSometimes(log, "Redis");
+  const onDatabaseError = warnSometimes(log, "the database");
+
+  const redis = connectRedis({
+    url: config.REDIS_URL,
+    name: processName,
+    commandTimeoutMs: tuning.deadlines.redisCommandMs,
+    onError: onRedisError,
+  });
+  const pool = { url: config.DATABASE_URL, onError: onDatabaseError, ...tuning.sql };
+  const db = connectDatabase({ ...pool, name: processName, pool: tuning.pools.sale, waitMs: tuning.sql.statementMs });
+  const reads = connectDatabase({
+    ...pool,
+    name: `${processName}:reads`,
+    pool: tuning.pools.reads,
+    waitMs: tuning.sql.statementMs,
+    statementMs: tuning.sql.readStatementMs,
+  });
+  const databaseHealth = watchDependency({
+    probe: () => reads.$queryRaw`SELECT 1`,
+    intervalMs: SECOND,
+    timeoutMs: SECOND,
+  });
+  metrics.dependencyUp.set({ dependency: "database" }, 1);
+  databaseHealth.onChange((up) => {
+    metrics.dependencyUp.set({ dependency: "database" }, up ? 1 : 0);
+    log[up ? "info" : "error"]({ dependency: "database" }, up ? "the database answers again" : "the database is away");
+  });
+
+  const queues = createOrderQueues(redis, onRedisError);
+  const sales = createSaleCache(reads);
+  const base = { config, log, metrics, redis, db, reads, databaseHealth, queues, sales };
+  const loads = createLoads(base);
+  const journal = createJournal({ ...base, loads });
+  const events = createSaleEvents(config.REDIS_URL, onRedisError);
+  const tickers = createSaleTickers<LiveSale>({
+    read: (saleId) => readSale(base, saleId),
+    everyMs: SALE_TICK_MS,
+    onError: (error) => log.debug({ err: error }, "a watched sale can't be read"),
+  });
+  const reservationLoader = new DataLoader<RequestKey, Reservation | null>((keys) => readReservations(base, keys), {
+    cache: false,
+    maxBatchSize: 500,
+    batchScheduleFn: (run) => void setTimeout(run, 2),
+  });
+
+  return {
+    ...base,
+    maskBuyer: createBuyerMask(config.JWT_SECRET ?? config.DATABASE_URL),
+    loads,
+    journal,
+    events,
+    tickers,
+    reservationLoader,
+    async readiness() {
+      const answered = await Promise.race([
+        redis.run((client) => client.ping()).then(
+          () => true,
+          () => false,
+        ),
+        pause(SECOND / 2).then(() => false),
+      ]);
+      metrics.dependencyUp.set({ dependency: "redis" }, answered ? 1 : 0);
+      return { redis: answered, database: databaseHealth.isUp() };
+    },
+    async close(deadlineMs) {
+      await Promise.race([Promise.all([journal.drained(), loads.settled()]), pause(deadlineMs)]);
+      databaseHealth.stop();
+      const closing = Promise.allSettled([
+        queues.close(),
+        events.close(),
+        redis.close(),
+        db.$disconnect(),
+        reads.$disconnect(),
+      ]);
+      await Promise.race([closing, pause(SECOND)]);
+    },
+  };
+}
+
+/** A dependency that is away fails thousands of calls a second: one line tells it. */
+function warnSometimes(log: Logger, what: string): (error: Error) => void {
+  let latest: Error | null = null;
+  const warn = sampled(5 * SECOND, (leftOut) => {
+    log.warn({ err: latest, leftOut }, `trouble with ${what}`);
+  });
+  return (error) => {
+    latest = error;
+    warn();
+  };
+}

@@ -1,0 +1,36 @@
+/** The worker process: writes orders, and runs the loops that mend what others left half done. */
+import { ConfigError, loadConfig } from "../src/config.js";
+import { exitWithParent } from "../src/lifecycle/parent.js";
+import { stopOnSignals } from "../src/lifecycle/shutdown.js";
+import { openResources } from "../src/resources.js";
+import { startLoops } from "./loops.js";
+import { serveMetrics } from "./metrics-server.js";
+import { serveQueues } from "./serve-queues.js";
+
+function main(): void {
+  const config = loadConfig();
+  const resources = openResources(config, "worker");
+  const queues = serveQueues(resources);
+  const loops = startLoops(resources, queues);
+  const metrics = config.METRICS_PORT === undefined ? null : serveMetrics(resources, config.METRICS_PORT);
+
+  const { drainMs } = config.tuning;
+  const stop = stopOnSignals({
+    log: resources.log,
+    deadlineMs: drainMs,
+    async stop() {
+      await Promise.all([queues.close(drainMs / 2), ...loops.map((loop) => loop.stop())]);
+      metrics?.close();
+      await resources.close(drainMs / 4);
+    },
+  });
+  exitWithParent(() => stop("the parent process is gone"));
+  resources.log.info("worker ready");
+}
+
+try {
+  main();
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : ((error as Error).stack ?? error)}\n`);
+  process.exit(1);
+}

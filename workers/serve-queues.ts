@@ -1,0 +1,98 @@
+import { Redis } from "ioredis";
+import { pause, SECOND } from "../src/domain/time.js";
+import { gather } from "../src/lifecycle/gather.js";
+import { listServedSales, type ServedSale } from "../src/operations/served-sales.js";
+import { type WriteResult, writeOrders } from "../src/operations/write-orders.js";
+import { consumeOrders, type JobResult, type OrderConsumer } from "../src/queue/consumer.js";
+import { closeClient, reconnectDelay } from "../src/redis/link.js";
+import type { Resources } from "../src/resources.js";
+
+/** The queues that this process serves: one of each open sale, found as sales open and close. */
+export interface ServedQueues {
+  /** Looks for sales again. */
+  refresh(): Promise<void>;
+  /** The sales as they were found last. */
+  sales(): readonly ServedSale[];
+  /** Lets the jobs under way finish. */
+  close(deadlineMs: number): Promise<void>;
+}
+
+/** Batches of a sale under way at once: while one commits, the next is being put together. */
+const BATCHES_AT_ONCE = 2;
+
+export function serveQueues(resources: Resources): ServedQueues {
+  const { log, databaseHealth } = resources;
+  const connection = new Redis(resources.config.REDIS_URL, {
+    connectionName: "sluice:worker:queues",
+    // BullMQ's workers wait for Redis as long as it takes.
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectDelay,
+    connectTimeout: 2 * SECOND,
+  });
+  connection.setMaxListeners(0);
+  connection.on("error", () => {});
+  const consumers = new Map<string, OrderConsumer>();
+  let sales: readonly ServedSale[] = [];
+
+  databaseHealth.onChange((up) => {
+    for (const consumer of consumers.values()) void (up ? consumer.resume() : consumer.pause());
+  });
+
+  return {
+    sales: () => sales,
+    async refresh() {
+      sales = await listServedSales(resources);
+      const served = new Set(sales.map((sale) => sale.id));
+      for (const saleId of served) {
+        if (consumers.has(saleId)) continue;
+        consumers.set(saleId, consumeSale(resources, connection, saleId));
+        log.info({ saleId }, "serving the sale's queue");
+      }
+      for (const [saleId, consumer] of consumers) {
+        if (served.has(saleId)) continue;
+        consumers.delete(saleId);
+        log.info({ saleId }, "the sale is over: its queue is no longer served");
+        void consumer.close(10 * SECOND);
+      }
+    },
+    async close(deadlineMs) {
+      await Promise.race([
+        Promise.all([...consumers.values()].map((consumer) => consumer.close(deadlineMs))),
+        pause(deadlineMs + SECOND),
+      ]);
+      await closeClient(connection);
+    },
+  };
+}
+
+function consumeSale(resources: Resources, connection: Redis, saleId: string): OrderConsumer {
+  const { maxJobs, maxWaitMs, inFlight } = resources.config.tuning.writer;
+  const batches = gather<string, WriteResult>({
+    maxItems: maxJobs,
+    maxWaitMs,
+    maxRuns: BATCHES_AT_ONCE,
+    run: async (requestIds, answer) => answer(await writeOrders(resources, saleId, requestIds)),
+  });
+  return consumeOrders({
+    saleId,
+    connection,
+    concurrency: inFlight,
+    onError: (error) => resources.log.debug({ saleId, err: error }, "trouble with the queue"),
+    async handle(requestId) {
+      if (!resources.databaseHealth.isUp()) return { kind: "put_off", why: "the database is away" };
+      return asJobResult(await batches.add(requestId));
+    },
+  });
+}
+
+function asJobResult(result: WriteResult): JobResult {
+  switch (result.kind) {
+    case "decided":
+      return { kind: "done" };
+    case "put_off":
+    case "failed":
+      return result;
+    case "missing":
+      return { kind: "hopeless", error: new Error("The request was never journaled.") };
+  }
+}
