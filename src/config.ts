@@ -7,8 +7,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-
-const SECOND = 1_000;
+import { parseFailpoints } from "./lifecycle/failpoints.js";
+import { type Tuning, tuningSchema } from "./tuning.js";
 
 /** `<a second>/<burst>`, for example `10/20`. */
 const rate = z
@@ -25,6 +25,21 @@ const list = z.string().transform((text) =>
     .map((entry) => entry.trim())
     .filter(Boolean),
 );
+
+/** A text that `read` understands; what it throws is the problem, unless `problem` says it. */
+function text<Value>(problem: string, read: (text: string) => Value, byDefault: string) {
+  return z
+    .string()
+    .default(byDefault)
+    .transform((given, context): Value => {
+      try {
+        return read(given);
+      } catch (error) {
+        context.addIssue({ code: "custom", message: problem || (error as Error).message });
+        return z.NEVER;
+      }
+    });
+}
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -48,28 +63,11 @@ const schema = z.object({
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   WEB_CONCURRENCY: z.coerce.number().int().min(1).default(1),
   METRICS_PORT: port.optional(),
+  SLUICE_TUNING: text("must be JSON", (json) => JSON.parse(json) as unknown, "{}").pipe(tuningSchema),
+  SLUICE_FAILPOINTS: text("", parseFailpoints, ""),
 });
 
-/** Defaults of design, in one place. All times in milliseconds. */
-const tuning = {
-  deadlines: { requestMs: 2 * SECOND, journalMs: 1 * SECOND, redisCommandMs: 500 },
-  sql: { statementMs: 1 * SECOND, readStatementMs: 5 * SECOND, lockMs: 500, idleInTransactionMs: 5 * SECOND },
-  pools: { sale: 10, reads: 5 },
-  journal: { maxRequests: 256, maxWaitMs: 2 },
-  writer: { maxJobs: 256, maxWaitMs: 4, inFlight: 512 },
-  job: { attempts: 5, backoffMs: 1 * SECOND, jitter: 0.5 },
-  loops: {
-    forwarderMs: 1 * SECOND,
-    relayMs: 250,
-    statePusherMs: 1 * SECOND,
-    queuesMs: 1 * SECOND,
-    closerMs: 5 * SECOND,
-  },
-  repairAfterMs: 30 * SECOND,
-  drainMs: 10 * SECOND,
-} as const;
-
-export type Config = z.infer<typeof schema> & { tuning: typeof tuning; dataDir: string };
+export type Config = z.infer<typeof schema> & { tuning: Tuning; dataDir: string };
 
 /** What `npm start` leaves for the other commands, mode 0600, under the data directory. */
 const runtimeSchema = z.object({
@@ -95,10 +93,13 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     REDIS_URL: given.REDIS_URL || runtime?.redisUrl,
     JWT_SECRET: given.JWT_SECRET || (given.JWT_JWKS_URL ? undefined : runtime?.jwtSecret),
   });
+  if (settings.NODE_ENV === "production" && settings.SLUICE_FAILPOINTS.size > 0) {
+    throw new ConfigError("SLUICE_FAILPOINTS is for drills: unset it where NODE_ENV is production.");
+  }
   if (!settings.JWT_SECRET && !settings.JWT_JWKS_URL) {
     throw new ConfigError("Set JWT_SECRET (HS256) or JWT_JWKS_URL, so that tokens can be verified. See .env.example.");
   }
-  return { ...settings, tuning, dataDir };
+  return { ...settings, tuning: settings.SLUICE_TUNING, dataDir };
 }
 
 const startSchema = schema.partial({ DATABASE_URL: true, REDIS_URL: true });

@@ -1,12 +1,14 @@
 /** The API process: GraphQL over HTTP, SSE and WebSocket, health and metrics on one port. */
 import { ConfigError, loadConfig } from "./config.js";
 import { createHttpServer } from "./http/server.js";
+import { armFailpoints } from "./lifecycle/failpoints.js";
 import { exitWithParent } from "./lifecycle/parent.js";
 import { stopOnSignals } from "./lifecycle/shutdown.js";
 import { openResources } from "./resources.js";
 
 async function main(): Promise<void> {
   const config = loadConfig();
+  armFailpoints(config.SLUICE_FAILPOINTS);
   const resources = openResources(config, "api");
   const http = createHttpServer(resources);
 

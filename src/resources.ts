@@ -2,8 +2,9 @@ import DataLoader from "dataloader";
 import type { Config } from "./config.js";
 import { connectDatabase, type Database } from "./db/client.js";
 import type { LiveSale, RequestKey, Reservation } from "./domain/model.js";
-import { pause, SECOND } from "./domain/time.js";
+import { SECOND } from "./domain/time.js";
 import { type DependencyHealth, watchDependency } from "./lifecycle/dependency-health.js";
+import { orWhenLate, pause } from "./lifecycle/pause.js";
 import { createBuyerMask, createLogger, type Logger, sampled } from "./observability/logger.js";
 import { createMetrics, type Metrics } from "./observability/metrics.js";
 import { createJournal, type Journal } from "./operations/journal.js";
@@ -102,13 +103,13 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     tickers,
     reservationLoader,
     async readiness() {
-      const answered = await Promise.race([
-        redis.run((client) => client.ping()).then(
+      const answering = redis
+        .run((client) => client.ping())
+        .then(
           () => true,
           () => false,
-        ),
-        pause(SECOND / 2).then(() => false),
-      ]);
+        );
+      const answered = await orWhenLate(answering, SECOND / 2, () => false);
       metrics.dependencyUp.set({ dependency: "redis" }, answered ? 1 : 0);
       return { redis: answered, database: databaseHealth.isUp() };
     },

@@ -1,5 +1,6 @@
 /** The worker process: writes orders, and runs the loops that mend what others left half done. */
 import { ConfigError, loadConfig } from "../src/config.js";
+import { armFailpoints } from "../src/lifecycle/failpoints.js";
 import { exitWithParent } from "../src/lifecycle/parent.js";
 import { stopOnSignals } from "../src/lifecycle/shutdown.js";
 import { openResources } from "../src/resources.js";
@@ -9,6 +10,7 @@ import { serveQueues } from "./serve-queues.js";
 
 function main(): void {
   const config = loadConfig();
+  armFailpoints(config.SLUICE_FAILPOINTS);
   const resources = openResources(config, "worker");
   const queues = serveQueues(resources);
   const loops = startLoops(resources, queues);

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
-import { pause, SECOND } from "../src/domain/time.js";
+import { SECOND } from "../src/domain/time.js";
 import { gather } from "../src/lifecycle/gather.js";
+import { pause } from "../src/lifecycle/pause.js";
 import { listServedSales, type ServedSale } from "../src/operations/served-sales.js";
 import { type WriteResult, writeOrders } from "../src/operations/write-orders.js";
 import { consumeOrders, type JobResult, type OrderConsumer } from "../src/queue/consumer.js";

@@ -33,11 +33,7 @@ export async function claimDueRequests(
 }
 
 /** Notes that jobs were added again: an attempt each, unless a load had lost them. */
-export async function noteRequeued(
-  db: Database,
-  saleId: string,
-  requests: readonly DueRequest[],
-): Promise<void> {
+export async function noteRequeued(db: Database, saleId: string, requests: readonly DueRequest[]): Promise<void> {
   if (requests.length === 0) return;
   await db.$executeRaw`
     WITH requeued AS (

@@ -92,6 +92,19 @@ function unflatten(row: FlatRow): RequestRow {
   const order =
     status === null || totalMinor === null
       ? null
-      : { saleId, requestId, buyerId, itemId, quantity, totalMinor, currency, status, createdAt, updatedAt, payBy, paidAt };
+      : {
+          saleId,
+          requestId,
+          buyerId,
+          itemId,
+          quantity,
+          totalMinor,
+          currency,
+          status,
+          createdAt,
+          updatedAt,
+          payBy,
+          paidAt,
+        };
   return { ...request, order };
 }

@@ -1,4 +1,4 @@
-import { pause } from "../domain/time.js";
+import { pause } from "../lifecycle/pause.js";
 import type { Database, Tx } from "./client.js";
 import { isContention } from "./errors.js";
 

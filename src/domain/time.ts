@@ -11,17 +11,3 @@ export const REMEMBERED_AFTER_CLOSE_MS = 7 * DAY;
 export function jitteredMs(min: number, max: number): number {
   return Math.round(min + Math.random() * (max - min));
 }
-
-/** Resolves after `ms` milliseconds, or at once when `signal` is aborted. Never rejects. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener("abort", done, { once: true });
-  });
-}

@@ -1,4 +1,4 @@
-import { pause, SECOND } from "../domain/time.js";
+import { orWhenLate, pause } from "./pause.js";
 
 /** Whether a dependency answers: a plain flag, believed down at the first failure and up at the first answer. */
 export interface DependencyHealth {
@@ -32,16 +32,14 @@ export function watchDependency(options: HealthOptions): DependencyHealth {
 
   const watch = async () => {
     while (!stopping.signal.aborted) {
-      const answered = await Promise.race([
-        options.probe().then(
-          () => true,
-          () => false,
-        ),
-        pause(options.timeoutMs, stopping.signal).then(() => false),
-      ]);
+      const answering = options.probe().then(
+        () => true,
+        () => false,
+      );
+      const answered = await orWhenLate(answering, options.timeoutMs, () => false);
       if (stopping.signal.aborted) return;
       set(answered);
-      await pause(up ? options.intervalMs : Math.min(options.intervalMs, SECOND / 4), stopping.signal);
+      await pause(up ? options.intervalMs : Math.min(options.intervalMs, 250), stopping.signal);
     }
   };
   void watch();

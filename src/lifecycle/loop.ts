@@ -1,5 +1,5 @@
-import { pause } from "../domain/time.js";
 import type { Logger } from "../observability/logger.js";
+import { pause } from "./pause.js";
 
 export interface Loop {
   /** Resolves when the turn under way has ended; no other follows. */

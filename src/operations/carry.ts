@@ -1,4 +1,5 @@
-import { pause, SECOND } from "../domain/time.js";
+import { SECOND } from "../domain/time.js";
+import { pause } from "../lifecycle/pause.js";
 import type { Logger } from "../observability/logger.js";
 import { type Advance, type AdvanceReply, callAdvance } from "../redis/advance.js";
 import type { RedisLink } from "../redis/link.js";
@@ -47,11 +48,7 @@ export async function carryDecisions(
   }
 }
 
-async function tryAdvance(
-  deps: CarryDeps,
-  saleId: string,
-  advances: readonly Advance[],
-): Promise<AdvanceReply | null> {
+async function tryAdvance(deps: CarryDeps, saleId: string, advances: readonly Advance[]): Promise<AdvanceReply | null> {
   try {
     return await callAdvance(deps.redis, saleId, advances);
   } catch (error) {

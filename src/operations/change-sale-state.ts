@@ -46,7 +46,8 @@ export async function changeSaleState(deps: ChangeSaleStateDeps, command: SaleCo
     }
     const pauseReason = action === "pause" ? (command.reason ?? null) : null;
     const changed = await updateSaleState(tx, saleId, transition.from, transition.to, pauseReason);
-    if (changed > 0) await insertAudit(tx, { saleId, actor: command.actor, action: `${action}Sale`, reason: command.reason });
+    if (changed > 0)
+      await insertAudit(tx, { saleId, actor: command.actor, action: `${action}Sale`, reason: command.reason });
     const [after] = await findSales(tx, [saleId]);
     // By the row count, not by what was read before: two operators may be at it.
     if (!after || after.state !== transition.to) throw conflict(`A sale that is ${after?.state} can't ${action}.`);
@@ -64,7 +65,10 @@ async function tellRedis(deps: ChangeSaleStateDeps, sale: Sale): Promise<void> {
     if (sale.state === "OPEN") await loadSale(deps, sale.id, { reason: "opened", mendsEpoch: null });
   } catch (error) {
     if (!(error instanceof RedisUnavailableError)) throw error;
-    throw serviceUnavailable(`The sale is ${sale.state}, but Redis could not be told yet. It will be; or send this again.`, error);
+    throw serviceUnavailable(
+      `The sale is ${sale.state}, but Redis could not be told yet. It will be; or send this again.`,
+      error,
+    );
   }
 }
 

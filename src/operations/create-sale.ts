@@ -61,7 +61,10 @@ function findProblems(input: CreateSaleInput): string[] {
     if (!holds) problems.push(problem);
   };
   check(isText(input.title), `title must have 1 to ${TEXT_AT_MOST} characters`);
-  check(isDate(input.opensAt) && isDate(input.closesAt), "opensAt and closesAt must lie between the years 2000 and 2200");
+  check(
+    isDate(input.opensAt) && isDate(input.closesAt),
+    "opensAt and closesAt must lie between the years 2000 and 2200",
+  );
   check(input.closesAt.getTime() > input.opensAt.getTime(), "closesAt must be after opensAt");
   check(isWhole(input.maxPerBuyer, 1, 1_000_000), "maxPerBuyer must be 1 to 1000000");
   check(

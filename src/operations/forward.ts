@@ -7,7 +7,7 @@ import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import type { OrderQueues } from "../queue/queues.js";
 import { toStage } from "../redis/advance.js";
-import { readPending, type RequestInRedis, readRequestsInRedis } from "../redis/read-sale.js";
+import { type RequestInRedis, readPending, readRequestsInRedis } from "../redis/read-sale.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 import type { Journal } from "./journal.js";
 
@@ -24,7 +24,13 @@ const AT_ONCE = 500;
 /** How often a lost job is added again before somebody has to look at it. */
 const ATTEMPTS = 5;
 
-const ALIVE: ReadonlySet<JobState | "unknown"> = new Set(["waiting", "active", "delayed", "prioritized", "waiting-children"]);
+const ALIVE: ReadonlySet<JobState | "unknown"> = new Set([
+  "waiting",
+  "active",
+  "delayed",
+  "prioritized",
+  "waiting-children",
+]);
 
 /**
  * Helps on the requests of a sale that got stuck between two stores, whatever died: durable ones whose job was lost are
@@ -42,9 +48,17 @@ async function requeueLost(deps: ForwardDeps, saleId: string): Promise<void> {
   for (;;) {
     const due = await claimDueRequests(deps.db, saleId, AT_ONCE, deps.config.tuning.repairAfterMs);
     if (due.length === 0) return;
-    const states = await deps.queues.states(saleId, due.map((request) => request.requestId));
+    const states = await deps.queues.states(
+      saleId,
+      due.map((request) => request.requestId),
+    );
     const lost = due.filter((_, at) => !ALIVE.has(states[at] ?? "unknown"));
-    await requeue(deps, saleId, lost, states.filter((state) => !ALIVE.has(state)));
+    await requeue(
+      deps,
+      saleId,
+      lost,
+      states.filter((state) => !ALIVE.has(state)),
+    );
     if (due.length < AT_ONCE) return;
   }
 }
@@ -71,7 +85,10 @@ async function requeue(
   }
   if (again.length === 0) return;
   await deps.queues.remove(saleId, remembered);
-  await deps.queues.add(saleId, again.map((request) => request.requestId));
+  await deps.queues.add(
+    saleId,
+    again.map((request) => request.requestId),
+  );
   await noteRequeued(deps.db, saleId, again);
   deps.metrics.forwarded.inc({ outcome: "requeued" }, again.length);
   deps.log.info({ saleId, requests: again.length }, "requests whose job was lost are queued again");
@@ -80,19 +97,33 @@ async function requeue(
 async function forwardPending(deps: ForwardDeps, saleId: string, epoch: number, afterSeq: number): Promise<number> {
   const pending = await readPending(deps.redis, saleId, afterSeq, AT_ONCE);
   if (pending.length === 0) return 0;
-  const requests = await readRequestsInRedis(deps.redis, pending.map(({ requestId }) => ({ saleId, requestId })));
+  const requests = await readRequestsInRedis(
+    deps.redis,
+    pending.map(({ requestId }) => ({ saleId, requestId })),
+  );
   const oldest = deps.redis.clock.now() - deps.config.tuning.repairAfterMs;
-  const stuck = requests.filter((request): request is RequestInRedis => (request?.acceptedAt.getTime() ?? oldest) < oldest);
+  const stuck = requests.filter(
+    (request): request is RequestInRedis => (request?.acceptedAt.getTime() ?? oldest) < oldest,
+  );
   if (stuck.length > 0) await helpOn(deps, saleId, epoch, stuck);
   // The younger ones come after the older ones: once one is too young, so is the rest.
   const reachedYoung = stuck.length < requests.length;
   return reachedYoung || pending.length < AT_ONCE ? 0 : (pending.at(-1)?.seq ?? 0);
 }
 
-async function helpOn(deps: ForwardDeps, saleId: string, epoch: number, stuck: readonly RequestInRedis[]): Promise<void> {
+async function helpOn(
+  deps: ForwardDeps,
+  saleId: string,
+  epoch: number,
+  stuck: readonly RequestInRedis[],
+): Promise<void> {
   const ids = stuck.map((request) => request.requestId);
   const rows = await findRowStates(deps.db, saleId, ids);
-  const decided = await findDecided(deps.db, saleId, ids.filter((requestId) => rows.get(requestId) === true));
+  const decided = await findDecided(
+    deps.db,
+    saleId,
+    ids.filter((requestId) => rows.get(requestId) === true),
+  );
   const advances = [...decided.values()].map((row) =>
     toStage(row.requestId, stageOf(row.outcome, row.orderStatus), row.reason),
   );

@@ -5,6 +5,7 @@ import { findJournaled, insertRequests, type JournaledRow, type JournalRow, read
 import { inTransaction } from "../db/transaction.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
+import { failpoint } from "../lifecycle/failpoints.js";
 import { type Gather, gather } from "../lifecycle/gather.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
@@ -94,6 +95,7 @@ export async function journalGroup(
 ): Promise<void> {
   const started = performance.now();
   const written = await insertUnderFence(deps, saleId, rows);
+  failpoint("journal.after_commit");
   deps.metrics.journalSeconds.observe((performance.now() - started) / SECOND);
 
   const outcomes = rows.map((row) => outcomeOf(row, written.rows.get(row.requestId)));
@@ -124,6 +126,7 @@ async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonl
       const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
       const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
       const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
+      failpoint("journal.before_commit");
       if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own };
       // A statement of its own: it sees what others committed while the insert waited for them.
       const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);

@@ -6,7 +6,9 @@ import { findSales } from "../db/sales.js";
 import { inTransaction } from "../db/transaction.js";
 import { serviceUnavailable } from "../domain/errors.js";
 import { isStage, STAGES, stageOf } from "../domain/stages.js";
-import { pause, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import { REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import { failpoint } from "../lifecycle/failpoints.js";
+import { pause } from "../lifecycle/pause.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import type { RedisLink } from "../redis/link.js";
@@ -84,6 +86,7 @@ async function tryLoad(
   if (!start) return null;
 
   const { epoch } = start;
+  failpoint("load.after_epoch");
   try {
     const remaining = clampNegative(start.remaining, (itemId, units) => {
       deps.metrics.drift.inc({ stage: "load" });
@@ -116,6 +119,7 @@ async function loadRequests(deps: LoadDeps, saleId: string, epoch: number): Prom
     for (let at = 0; at < rows.length; at += LOAD_CHUNK) {
       const chunk = rows.slice(at, at + LOAD_CHUNK).map(asLoadRequest);
       if (!isOk(await loadChunk(deps.redis, saleId, epoch, chunk))) return null;
+      failpoint("load.after_chunk");
     }
     count += rows.length;
     if (rows.length < ROWS_AT_ONCE) return count;

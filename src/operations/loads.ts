@@ -1,4 +1,5 @@
-import { pause, SECOND } from "../domain/time.js";
+import { SECOND } from "../domain/time.js";
+import { pause } from "../lifecycle/pause.js";
 import { type LoadDeps, type LoadReason, loadSale } from "./load.js";
 
 /** Loads that the process asks for in passing: one at a time a sale, in the background. */

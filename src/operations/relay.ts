@@ -61,11 +61,21 @@ async function absorbOrLoad(deps: RelayDeps, saleId: string, events: readonly Pe
     deps.loads.request(saleId, "not_loaded");
     return false;
   }
-  await mark(deps, saleId, events.map((event) => event.id), "absorbed");
+  await mark(
+    deps,
+    saleId,
+    events.map((event) => event.id),
+    "absorbed",
+  );
   return events.length === AT_ONCE;
 }
 
-async function mark(deps: RelayDeps, saleId: string, ids: readonly string[], how: "applied" | "absorbed"): Promise<void> {
+async function mark(
+  deps: RelayDeps,
+  saleId: string,
+  ids: readonly string[],
+  how: "applied" | "absorbed",
+): Promise<void> {
   if (ids.length === 0) return;
   await markEvents(deps.db, saleId, ids, how);
   deps.metrics.events.inc({ outcome: how }, ids.length);

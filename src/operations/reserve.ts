@@ -2,8 +2,10 @@ import { badUserInput, notFound, SluiceError, serviceUnavailable } from "../doma
 import { isId } from "../domain/ids.js";
 import type { Reservation } from "../domain/model.js";
 import { type ReservationReason, type Stage, UNDECIDED } from "../domain/stages.js";
-import { jitteredMs, pause, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import { jitteredMs, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
+import { failpoint } from "../lifecycle/failpoints.js";
+import { orWhenLate } from "../lifecycle/pause.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import { RedisUnavailableError } from "../redis/errors.js";
@@ -23,7 +25,9 @@ export interface ReserveDeps extends ReadReservationsDeps {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly config: {
-    readonly tuning: { readonly deadlines: { readonly journalMs: number; readonly redisCommandMs: number } };
+    readonly tuning: {
+      readonly deadlines: { readonly requestMs: number; readonly journalMs: number; readonly redisCommandMs: number };
+    };
   };
 }
 
@@ -67,7 +71,11 @@ export async function reserve(deps: ReserveDeps, input: ReserveInput): Promise<R
   if (!isId(input.saleId)) throw notFound("There is no such sale.");
   if (!isId(input.itemId)) throw notFound("There is no such item in this sale.");
   try {
-    const outcome = await answer(deps, input, await askRedis(deps, input));
+    const { requestMs } = deps.config.tuning.deadlines;
+    const deciding = askRedis(deps, input).then((reply) => answer(deps, input, reply));
+    const outcome = await orWhenLate(deciding, requestMs, () => {
+      throw serviceUnavailable("There was no answer in time. Send the same request again.");
+    });
     deps.metrics.reservations.inc({ outcome: outcome.kind });
     return outcome;
   } catch (error) {
@@ -93,6 +101,7 @@ async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<Reserve
 async function answer(deps: ReserveDeps, input: ReserveInput, reply: ReserveReply): Promise<ReserveOutcome> {
   switch (reply.kind) {
     case "accepted":
+      failpoint("reserve.after_script");
       return makeDurable(deps, input, { ...reply, stage: "PENDING", reason: null });
     case "known":
       if (reply.stage === "PENDING") return makeDurable(deps, input, reply);
@@ -122,7 +131,10 @@ async function answer(deps: ReserveDeps, input: ReserveInput, reply: ReserveRepl
     case "too_late":
       throw serviceUnavailable("Reservations can't be made durable right now. Send the same request again.");
     case "damaged":
-      deps.log.error({ saleId: input.saleId, requestId: input.requestId, key: reply.key }, "a key of the sale is damaged");
+      deps.log.error(
+        { saleId: input.saleId, requestId: input.requestId, key: reply.key },
+        "a key of the sale is damaged",
+      );
       if (reply.saleWide) await repair(deps, input.saleId);
       throw serviceUnavailable("Reservations can't be taken right now. Send the same request again.");
     case "not_loaded":
@@ -169,19 +181,13 @@ async function inTime(
   input: ReserveInput,
   journaling: Promise<JournalOutcome>,
 ): Promise<JournalOutcome | { kind: "unconfirmed" }> {
-  const stopWaiting = new AbortController();
-  const tooLate = pause(deps.config.tuning.deadlines.journalMs, stopWaiting.signal).then(
-    () => ({ kind: "unconfirmed" }) as const,
-  );
+  const unconfirmed = { kind: "unconfirmed" } as const;
   try {
-    return await Promise.race([journaling, tooLate]);
+    return await orWhenLate(journaling, deps.config.tuning.deadlines.journalMs, () => unconfirmed);
   } catch (error) {
+    // The forwarder finds out what became of it.
     deps.log.warn({ saleId: input.saleId, requestId: input.requestId, err: error }, "accepted, but not journaled yet");
-    return { kind: "unconfirmed" };
-  } finally {
-    stopWaiting.abort();
-    // Whoever gave up waiting doesn't hear of a later failure; the forwarder mends it.
-    journaling.catch(() => {});
+    return unconfirmed;
   }
 }
 

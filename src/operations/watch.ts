@@ -56,7 +56,10 @@ export function watchReservation(
           if (isSettled(found.stage)) finish();
         } while (again && !stopped);
       } catch (error) {
-        deps.log.debug({ saleId: key.saleId, requestId: key.requestId, err: error }, "a watched reservation can't be read");
+        deps.log.debug(
+          { saleId: key.saleId, requestId: key.requestId, err: error },
+          "a watched reservation can't be read",
+        );
         nextMs = jitteredMs(RETRY_MS / 2, RETRY_MS * 2);
       }
       reading = false;

@@ -17,6 +17,7 @@ import { inTransaction } from "../db/transaction.js";
 import { stageOf } from "../domain/stages.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
+import { failpoint } from "../lifecycle/failpoints.js";
 import type { Metrics } from "../observability/metrics.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 
@@ -112,10 +113,12 @@ async function writeBatch(
       ...open.map(({ requestId }) => ({ requestId, outcome: "SOLD_OUT" as const, reason: "STOCK_GONE" as const })),
     ];
     if (ordered.length > 0) await lockUnits(tx, saleId, unitsByItem(ordered));
+    failpoint("write.after_stock");
     await decideRequests(tx, saleId, decisions);
     if (ordered.length > 0) await insertLockMovements(tx, saleId, ordered);
     return { epoch, decisions };
   });
+  failpoint("write.after_commit");
   deps.metrics.writeSeconds.observe((performance.now() - started) / SECOND);
   return report(deps, saleId, requestIds, batch);
 }

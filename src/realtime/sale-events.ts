@@ -46,7 +46,10 @@ export function createSaleEvents(url: string, onError: (error: Error) => void): 
   const channels = new Map<string, Channel>();
   let size = 0;
 
-  const everyone = (channel: Channel) => [...channel.ofSale, ...[...channel.byRequest.values()].flatMap((set) => [...set])];
+  const everyone = (channel: Channel) => [
+    ...channel.ofSale,
+    ...[...channel.byRequest.values()].flatMap((set) => [...set]),
+  ];
   const all = (channel: Channel) => {
     for (const listener of everyone(channel)) listener({ kind: "everything" });
   };

@@ -1,4 +1,4 @@
-import { pause } from "../domain/time.js";
+import { pause } from "../lifecycle/pause.js";
 
 /** Reads a sale again and again for as long as somebody watches it: one reader a sale and process, whoever watches. */
 export interface SaleTickers<Sale> {

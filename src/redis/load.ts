@@ -1,4 +1,4 @@
-import { SEQ_PER_EPOCH, type SaleState } from "../domain/sale-state.js";
+import { type SaleState, SEQ_PER_EPOCH } from "../domain/sale-state.js";
 import { type ReservationReason, STAGES, type Stage } from "../domain/stages.js";
 import { saleKeys } from "./keys.js";
 import type { RedisLink } from "./link.js";
@@ -51,7 +51,7 @@ export async function beginLoad(link: RedisLink, header: LoadHeader): Promise<Lo
     header.maxPerBuyer,
     header.backlogLimit,
     header.epoch * SEQ_PER_EPOCH,
-    ...[...header.remaining].flatMap(([itemId, units]) => [itemId, units]),
+    ...[...header.remaining].flat(),
   ]);
 }
 

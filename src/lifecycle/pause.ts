@@ -1,0 +1,31 @@
+/** Resolves after `ms` milliseconds, or at once when `signal` is aborted. Never rejects. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}
+
+/**
+ * The result of `work`, or that of `late` where it takes longer than `ms` milliseconds. What becomes of it afterwards is
+ * nobody's business any more: a later failure is silent.
+ */
+export async function orWhenLate<Result, Late>(
+  work: Promise<Result>,
+  ms: number,
+  late: () => Late,
+): Promise<Result | Late> {
+  const inTime = new AbortController();
+  try {
+    return await Promise.race([work, pause(ms, inTime.signal).then(late)]);
+  } finally {
+    inTime.abort();
+    work.catch(() => {});
+  }
+}

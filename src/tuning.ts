@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { SECOND } from "./domain/time.js";
+
+const ms = (byDefault: number) => z.number().int().min(1).default(byDefault);
+const count = (byDefault: number) => z.number().int().min(1).default(byDefault);
+const group = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(shape).prefault({} as never);
+
+/**
+ * Deadlines, sizes and intervals, in milliseconds where they say `Ms`. The defaults are what the tests and the benchmark
+ * run with; SLUICE_TUNING takes any of them as JSON, for example {"repairAfterMs":5000,"pools":{"sale":20}}.
+ */
+export const tuningSchema = group({
+  /** request > journal > Redis command: who waits gives up later than the one he waits for */
+  deadlines: group({ requestMs: ms(2 * SECOND), journalMs: ms(1 * SECOND), redisCommandMs: ms(SECOND / 2) }),
+  sql: group({
+    statementMs: ms(1 * SECOND),
+    readStatementMs: ms(5 * SECOND),
+    lockMs: ms(SECOND / 2),
+    idleInTransactionMs: ms(5 * SECOND),
+  }),
+  /** connections a process: size them from the database's limit backwards */
+  pools: group({ sale: count(10), reads: count(5) }),
+  journal: group({ maxRequests: count(256), maxWaitMs: ms(2) }),
+  writer: group({ maxJobs: count(256), maxWaitMs: ms(4), inFlight: count(512) }),
+  loops: group({
+    forwarderMs: ms(1 * SECOND),
+    relayMs: ms(SECOND / 4),
+    statePusherMs: ms(1 * SECOND),
+    queuesMs: ms(1 * SECOND),
+    closerMs: ms(5 * SECOND),
+  }),
+  /** how old a request must be before the forwarder looks at it */
+  repairAfterMs: ms(30 * SECOND),
+  /** how long a stopping process may take for what is under way */
+  drainMs: ms(10 * SECOND),
+});
+
+export type Tuning = z.infer<typeof tuningSchema>;
