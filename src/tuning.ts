@@ -22,6 +22,11 @@ export const tuningSchema = group({
   pools: group({ sale: count(10), reads: count(5) }),
   journal: group({ maxRequests: count(256), maxWaitMs: ms(2) }),
   writer: group({ maxJobs: count(256), maxWaitMs: ms(4), inFlight: count(512) }),
+  /**
+   * How long a silent worker keeps its jobs, how often others look for such jobs, and how often one may be taken over
+   * before it counts as the cause. A batch takes milliseconds, and a worker that was only slow does no harm.
+   */
+  jobs: group({ lockMs: ms(10 * SECOND), stalledMs: ms(5 * SECOND), takeovers: count(3) }),
   loops: group({
     forwarderMs: ms(1 * SECOND),
     relayMs: ms(SECOND / 4),

@@ -78,6 +78,7 @@ function consumeSale(resources: Resources, connection: Redis, saleId: string): O
     saleId,
     connection,
     concurrency: inFlight,
+    jobs: resources.config.tuning.jobs,
     onError: (error) => resources.log.debug({ saleId, err: error }, "trouble with the queue"),
     async handle(requestId) {
       if (!resources.databaseHealth.isUp()) return { kind: "put_off", why: "the database is away" };

@@ -2,6 +2,8 @@ import { badUserInput } from "../domain/errors.js";
 import type { Page } from "../domain/model.js";
 
 const LARGEST_PAGE = 100;
+/** The end of the year 9999: years of five digits are written differently by each store. */
+const LATEST_TIME = Date.UTC(10_000, 0, 1) - 1;
 
 /** Where a page starts: behind the row with this creation time and key. */
 export interface Position {
@@ -32,15 +34,22 @@ export function encodeCursor({ createdAt, key }: Position): string {
   return Buffer.from(JSON.stringify([createdAt.getTime(), ...key])).toString("base64url");
 }
 
-/** The position that a cursor stands for, its key of `keyLength` parts; null where none is given. Throws BAD_USER_INPUT for what is no cursor of ours. */
-export function decodeCursor(cursor: string | null | undefined, keyLength: number): Position | null {
+/**
+ * The position that a cursor stands for; null where none is given. `parts` say what each part of its key can be: a text that
+ * the database would choke on is none of ours. Throws BAD_USER_INPUT for what is no cursor of this list.
+ */
+export function decodeCursor(
+  cursor: string | null | undefined,
+  parts: readonly ((text: string) => boolean)[],
+): Position | null {
   if (cursor === null || cursor === undefined) return null;
   const [time, ...key] = parsed(cursor);
-  const createdAt = new Date(typeof time === "number" ? time : Number.NaN);
-  if (Number.isNaN(createdAt.getTime()) || key.length !== keyLength || !key.every((part) => typeof part === "string")) {
+  const isKey = (texts: unknown[]): texts is string[] =>
+    texts.length === parts.length && parts.every((isPart, at) => typeof texts[at] === "string" && isPart(texts[at]));
+  if (typeof time !== "number" || !(time >= 0 && time <= LATEST_TIME) || !isKey(key)) {
     throw badUserInput("after is not a cursor of this list.");
   }
-  return { createdAt, key };
+  return { createdAt: new Date(time), key };
 }
 
 /** A page as a connection. `after` is the cursor that the page was asked for with. */

@@ -19,8 +19,14 @@ export interface ConsumerOptions {
   /** must have maxRetriesPerRequest: null; a blocking connection of its own is made from it */
   readonly connection: Redis;
   readonly concurrency: number;
-  /** how long a silent process keeps its jobs, in milliseconds */
-  readonly lockMs?: number;
+  readonly jobs: {
+    /** how long a silent process keeps its jobs, in milliseconds */
+    readonly lockMs: number;
+    /** how often jobs of silent processes are looked for, in milliseconds */
+    readonly stalledMs: number;
+    /** how often a job may be taken over from a silent process before it fails */
+    readonly takeovers: number;
+  };
   handle(requestId: string): Promise<JobResult>;
   onError(error: Error): void;
 }
@@ -39,7 +45,9 @@ export function consumeOrders(options: ConsumerOptions): OrderConsumer {
     connection: options.connection,
     prefix: queuePrefix(options.saleId),
     concurrency: options.concurrency,
-    lockDuration: options.lockMs ?? 30 * SECOND,
+    lockDuration: options.jobs.lockMs,
+    stalledInterval: options.jobs.stalledMs,
+    maxStalledCount: options.jobs.takeovers,
     removeOnComplete: { count: 0 },
     skipVersionCheck: true,
   });

@@ -12,7 +12,18 @@ export interface ScriptDescriptor {
   readonly keys: readonly string[];
   /** whether more keys of the last kind follow */
   readonly manyKeys: boolean;
+  /** what every call takes */
+  readonly argv: readonly string[];
+  /** what more a step of it takes, by the step's name */
+  readonly steps?: Readonly<Record<string, ScriptStep>>;
+  /** what follows as often as there are entries */
+  readonly entry?: readonly string[];
   readonly replies: readonly string[];
+}
+
+interface ScriptStep {
+  readonly argv: readonly string[];
+  readonly entry?: readonly string[];
 }
 
 export const SCRIPTS = {
@@ -20,6 +31,7 @@ export const SCRIPTS = {
     file: "reserve.lua",
     keys: ["sale", "stock", "holders", "pending", "request"],
     manyKeys: false,
+    argv: ["runId", "requestId", "buyerId", "itemId", "quantity", "notAfter", "accept", "stage", "rank"],
     replies: [
       "ACCEPTED",
       "KNOWN",
@@ -43,18 +55,33 @@ export const SCRIPTS = {
     file: "advance.lua",
     keys: ["sale", "stock", "holders", "pending", "request"],
     manyKeys: true,
+    argv: ["runId", "channel"],
+    entry: ["requestId", "stage", "rank", "reason", "units", "epoch", "decided", "endsHold"],
     replies: ["OK", "NOT_LOADED", "DAMAGED", "APPLIED", "STALE", "ABSORBED", "LATER", "UNKNOWN"],
   },
   load: {
     file: "load.lua",
     keys: ["sale", "stock", "holders", "pending", "request"],
     manyKeys: true,
+    argv: ["step", "runId", "epoch"],
+    steps: {
+      begin: {
+        argv: ["state", "stateVersion", "opensAt", "closesAt", "maxPerBuyer", "backlogLimit", "seq"],
+        entry: ["itemId", "remaining"],
+      },
+      chunk: {
+        argv: [],
+        entry: ["requestId", "buyer", "item", "quantity", "stage", "rank", "reason", "at", "seq", "stands"],
+      },
+      finish: { argv: ["channel"] },
+    },
     replies: ["OK", "SUPERSEDED", "DAMAGED"],
   },
   set_state: {
     file: "set_state.lua",
     keys: ["sale"],
     manyKeys: false,
+    argv: ["state", "stateVersion", "channel", "forgetAt"],
     replies: ["APPLIED", "STALE", "DAMAGED"],
   },
 } as const satisfies Record<string, ScriptDescriptor>;

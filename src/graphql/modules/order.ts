@@ -1,4 +1,4 @@
-import { orderIdOf, parseOrderId } from "../../domain/ids.js";
+import { isId, orderIdOf, parseOrderId, parseUuid } from "../../domain/ids.js";
 import type { Order } from "../../domain/model.js";
 import { ORDER_STATUSES } from "../../domain/stages.js";
 import { listOrders } from "../../operations/read-orders.js";
@@ -58,7 +58,7 @@ builder.queryFields((t) => ({
     type: OrderConnection,
     args: { first: t.arg.int({ required: true, defaultValue: 20 }), after: t.arg.string() },
     resolve: async (_root, { first, after }, context) => {
-      const position = decodeCursor(after, 2);
+      const position = decodeCursor(after, [isId, isRequestId]);
       const [saleId = "", requestId = ""] = position?.key ?? [];
       const page = await listOrders(context.deps, {
         buyerId: signedIn(context).buyerId,
@@ -72,3 +72,7 @@ builder.queryFields((t) => ({
     },
   }),
 }));
+
+function isRequestId(text: string): boolean {
+  return parseUuid(text) === text;
+}

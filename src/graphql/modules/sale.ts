@@ -98,7 +98,7 @@ builder.queryFields((t) => ({
       state: t.arg({ type: SaleStateEnum }),
     },
     resolve: async (_root, { first, after, state }, context) => {
-      const position = decodeCursor(after, 1);
+      const position = decodeCursor(after, [isId]);
       const page = await listSales(context.deps, {
         first: pageSize(first),
         after: position && { createdAt: position.createdAt, id: position.key[0] ?? "" },
