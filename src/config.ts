@@ -10,15 +10,6 @@ import { z } from "zod";
 import { parseFailpoints } from "./lifecycle/failpoints.js";
 import { type Tuning, tuningSchema } from "./tuning.js";
 
-/** `<a second>/<burst>`, for example `10/20`. */
-const rate = z
-  .string()
-  .regex(/^\d+\/\d+$/, "must look like 10/20: requests a second, then the burst")
-  .transform((text) => {
-    const [perSecond, burst] = text.split("/").map(Number) as [number, number];
-    return { perSecond, burst };
-  });
-
 const list = z.string().transform((text) =>
   text
     .split(",")
@@ -54,14 +45,9 @@ const schema = z.object({
   JWT_JWKS_URL: z.url().optional(),
   JWT_ISSUER: z.string().min(1).default("sluice"),
   JWT_AUDIENCE: z.string().min(1).default("sluice"),
-  PAYMENT_WEBHOOK_SECRET: z.string().min(16).optional(),
-  TRUSTED_PROXIES: list.default([]),
   CORS_ORIGINS: list.default([]),
-  RATE_LIMIT_BUYER: rate.default({ perSecond: 10, burst: 20 }),
-  RATE_LIMIT_ADDRESS: rate.default({ perSecond: 200, burst: 400 }),
   BACKLOG_LIMIT: z.coerce.number().int().min(1).default(10_000),
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
-  WEB_CONCURRENCY: z.coerce.number().int().min(1).default(1),
   METRICS_PORT: port.optional(),
   SLUICE_TUNING: text("must be JSON", (json) => JSON.parse(json) as unknown, "{}").pipe(tuningSchema),
   SLUICE_FAILPOINTS: text("", parseFailpoints, ""),

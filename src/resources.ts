@@ -15,6 +15,7 @@ import { createSaleCache, type SaleCache } from "./operations/sale-cache.js";
 import { createOrderQueues, type OrderQueues } from "./queue/queues.js";
 import { createSaleEvents, type SaleEvents } from "./realtime/sale-events.js";
 import { createSaleTickers, type SaleTickers } from "./realtime/sale-tickers.js";
+import { unfitBecause } from "./redis/fitness.js";
 import { connectRedis, type RedisLink } from "./redis/link.js";
 
 /** Everything a process holds open. Operations declare the few of these that they need. */
@@ -55,6 +56,7 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     url: config.REDIS_URL,
     name: processName,
     commandTimeoutMs: tuning.deadlines.redisCommandMs,
+    unfitBecause: (facts) => unfitBecause(facts, config.NODE_ENV === "production"),
     onError: onRedisError,
   });
   const pool = { url: config.DATABASE_URL, onError: onDatabaseError, ...tuning.sql };

@@ -3,15 +3,21 @@ import { ConfigError, loadConfig } from "../src/config.js";
 import { armFailpoints } from "../src/lifecycle/failpoints.js";
 import { exitWithParent } from "../src/lifecycle/parent.js";
 import { stopOnSignals } from "../src/lifecycle/shutdown.js";
+import { findUnfitness } from "../src/redis/fitness.js";
 import { openResources } from "../src/resources.js";
 import { startLoops } from "./loops.js";
 import { serveMetrics } from "./metrics-server.js";
 import { serveQueues } from "./serve-queues.js";
 
-function main(): void {
+/** Redis may be away at start: then the worker starts all the same, and waits for it. */
+const REDIS_AT_START_MS = 1_000;
+
+async function main(): Promise<void> {
   const config = loadConfig();
   armFailpoints(config.SLUICE_FAILPOINTS);
   const resources = openResources(config, "worker");
+  const unfit = await findUnfitness(resources.redis, REDIS_AT_START_MS);
+  if (unfit) throw new ConfigError(unfit);
   const queues = serveQueues(resources);
   const loops = startLoops(resources, queues);
   const metrics = config.METRICS_PORT === undefined ? null : serveMetrics(resources, config.METRICS_PORT);
@@ -30,9 +36,7 @@ function main(): void {
   resources.log.info("worker ready");
 }
 
-try {
-  main();
-} catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : ((error as Error).stack ?? error)}\n`);
+main().catch((error: Error) => {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : (error.stack ?? error)}\n`);
   process.exit(1);
-}
+});

@@ -4,7 +4,7 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { join } from "node:path";
 
 /** The secrets that a data directory keeps over restarts. */
-export type SecretName = "postgres-password" | "redis-password" | "jwt-secret" | "payment-webhook-secret";
+export type SecretName = "postgres-password" | "redis-password" | "jwt-secret";
 
 /** Makes the data directory. Others may pass through it (the database's own user must) but not list it. */
 export function makeDataDir(dataDir: string): void {

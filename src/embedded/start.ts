@@ -83,7 +83,6 @@ async function bringUp(options: StartOptions, kept: Kept, runtimePath: string): 
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     PORT: String(port),
-    PAYMENT_WEBHOOK_SECRET: settings.PAYMENT_WEBHOOK_SECRET ?? readOrCreateSecret(dataDir, "payment-webhook-secret"),
     ...(jwtSecret !== undefined && { JWT_SECRET: jwtSecret }),
   });
   say("Starting the API and the worker …");

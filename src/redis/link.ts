@@ -12,6 +12,8 @@ export interface LinkOptions {
   readonly name: string;
   /** how long one command may take, in milliseconds */
   readonly commandTimeoutMs: number;
+  /** Why such a server must not be used, or null. */
+  unfitBecause?(facts: ServerFacts): string | null;
   onError(error: Error): void;
 }
 
@@ -38,6 +40,8 @@ export interface RedisLink {
   runId(): string;
   isUsable(): boolean;
   facts(): ServerFacts | null;
+  /** Why the server that was met must not be used, or null. */
+  unfit(): string | null;
   /** Runs commands, with every failure to reach the server thrown as RedisUnavailableError. */
   run<Reply>(command: (client: Redis, runId: string) => Promise<Reply>): Promise<Reply>;
   /** Resolves once a server was met. @throws RedisUnavailableError after `timeoutMs`. */
@@ -58,6 +62,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
   const clock = new RedisClock();
   const listeners = new Set<() => void>();
   let facts: ServerFacts | null = null;
+  let unfit: string | null = null;
   let timeoutsInARow = 0;
 
   client.on("error", options.onError);
@@ -68,6 +73,8 @@ export function connectRedis(options: LinkOptions): RedisLink {
     try {
       const met = await meetServer(client, clock);
       if (client.status !== "ready") return;
+      unfit = options.unfitBecause?.(met) ?? null;
+      if (unfit) throw new RedisUnavailableError(unfit);
       facts = met;
       timeoutsInARow = 0;
       for (const listener of listeners) listener();
@@ -88,6 +95,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
     runId,
     isUsable: () => facts !== null,
     facts: () => facts,
+    unfit: () => unfit,
     async run(command) {
       try {
         const reply = await command(client, runId());

@@ -72,9 +72,6 @@ export async function prepareSluice(options: SluiceOptions = {}): Promise<TestSl
     DATABASE_URL: options.databaseUrl ?? database.url,
     REDIS_URL: options.redisUrl ?? redis.url,
     JWT_SECRET: SECRET,
-    // Crowds come from one address here.
-    RATE_LIMIT_BUYER: "100000/100000",
-    RATE_LIMIT_ADDRESS: "100000/100000",
     ...options.env,
   };
   const token = (role: Role, subject: string, expiresInSeconds = 3_600) =>
