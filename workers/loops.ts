@@ -1,4 +1,5 @@
 import { everyNow, type Loop } from "../src/lifecycle/loop.js";
+import { forEachSale } from "../src/operations/for-each-sale.js";
 import { forward } from "../src/operations/forward.js";
 import { closeSales, pushState } from "../src/operations/push-state.js";
 import { relay } from "../src/operations/relay.js";
@@ -18,9 +19,10 @@ export function startLoops(resources: Resources, queues: ServedQueues): Loop[] {
     everyNow({ name: "relay", everyMs: loops.relayMs, log }, () => relay(resources)),
     everyNow({ name: "closer", everyMs: loops.closerMs, log }, () => closeSales(resources)),
     everyNow({ name: "forwarder", everyMs: loops.forwarderMs, log }, async () => {
-      for (const sale of queues.sales()) {
-        passes.set(sale.id, await forward(resources, sale.id, sale.epoch, passes.get(sale.id) ?? 0));
-      }
+      const epochs = new Map(queues.sales().map((sale) => [sale.id, sale.epoch]));
+      await forEachSale(log, [...epochs.keys()], async (saleId) => {
+        passes.set(saleId, await forward(resources, saleId, epochs.get(saleId) ?? 0, passes.get(saleId) ?? 0));
+      });
     }),
   ];
 }

@@ -30,12 +30,12 @@ export async function pushState(deps: PushStateDeps, sales: readonly ServedSale[
   for (const [at, sale] of sales.entries()) {
     const present = inRedis[at];
     if (!present) continue;
+    if (!present.loaded || present.epoch < sale.epoch) deps.loads.request(sale.id, "not_loaded");
     if (present.stateVersion < sale.stateVersion) {
       deps.log.info({ saleId: sale.id, state: sale.state }, "Redis had an older state of the sale");
       await callSetState(deps.redis, sale);
     }
-    if (!present.loaded || present.epoch < sale.epoch) deps.loads.request(sale.id, "not_loaded");
-    else if (present.seq > sale.seqSeen + SEQ_STEP) await noteSeqSeen(deps.db, sale.id, present.seq);
+    if (present.loaded && present.seq > sale.seqSeen + SEQ_STEP) await noteSeqSeen(deps.db, sale.id, present.seq);
   }
 }
 

@@ -7,6 +7,7 @@ import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import { type Advance, type AdvanceResult, callAdvance } from "../redis/advance.js";
 import type { RedisLink } from "../redis/link.js";
+import { forEachSale } from "./for-each-sale.js";
 import type { Loads } from "./loads.js";
 
 export interface RelayDeps {
@@ -25,11 +26,11 @@ const AT_ONCE = 500;
  * if need be. Safe to run on any number of workers at once.
  */
 export async function relay(deps: RelayDeps): Promise<void> {
-  for (const saleId of await findSalesWithEvents(deps.db)) {
+  await forEachSale(deps.log, await findSalesWithEvents(deps.db), async (saleId) => {
     while (await relaySale(deps, saleId)) {
       // The next events of the sale.
     }
-  }
+  });
 }
 
 /** Carries some events of a sale; true where there may be more that can be carried now. */

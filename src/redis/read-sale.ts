@@ -2,7 +2,7 @@ import { isStage, type ReservationReason, type Stage } from "../domain/stages.js
 import { saleKeys } from "./keys.js";
 import type { RedisLink } from "./link.js";
 
-/** What Redis holds of a sale; `loaded` only where it is ready on this very server. */
+/** What Redis holds of a sale; `loaded` only where it is ready on this very server, and every key is what it must be. */
 export interface SaleInRedis {
   readonly loaded: boolean;
   readonly loading: boolean;
@@ -11,6 +11,15 @@ export interface SaleInRedis {
   readonly seq: number;
   readonly remaining: ReadonlyMap<string, number>;
 }
+
+const NOTHING: SaleInRedis = {
+  loaded: false,
+  loading: false,
+  epoch: 0,
+  stateVersion: 0,
+  seq: 0,
+  remaining: new Map(),
+};
 
 /** Reads sales, in the order of the ids. @throws RedisUnavailableError */
 export async function readSalesInRedis(link: RedisLink, saleIds: readonly string[]): Promise<SaleInRedis[]> {
@@ -22,10 +31,15 @@ export async function readSalesInRedis(link: RedisLink, saleIds: readonly string
       pipeline.hmget(keys.sale, "phase", "runId", "epoch", "stateVersion", "seq");
       pipeline.hgetall(keys.stock);
     }
-    const replies = await execute(pipeline);
+    const replies = (await pipeline.exec()) ?? [];
     return saleIds.map((_, at) => {
-      const [phase, loadedOn, epoch, stateVersion, seq] = replies[2 * at] as (string | null)[];
-      const stock = replies[2 * at + 1] as Record<string, string>;
+      const [saleError, sale] = replies[2 * at] as [Error | null, (string | null)[]];
+      const [stockError, stock] = replies[2 * at + 1] as [Error | null, Record<string, string>];
+      // One damaged sale must not take the others' reading away: it counts as not loaded, which gets it loaded again.
+      const damage = saleError ?? stockError;
+      if (damage && !damage.message.startsWith("WRONGTYPE")) throw damage;
+      if (damage) return NOTHING;
+      const [phase, loadedOn, epoch, stateVersion, seq] = sale;
       return {
         loaded: phase === "READY" && loadedOn === runId,
         loading: phase === "LOADING" && loadedOn === runId,
