@@ -8,10 +8,12 @@
 -- KEYS[5..] request hashes, one an entry of ARGV
 -- ARGV[1] runId     the server's run_id as the connection learnt it
 -- ARGV[2] channel   where changes are published
--- ARGV[3..] eight an entry: requestId, stage, rank, reason or '', units to give back, epoch of the event,
---           '1' if the request is decided by it, '1' if it ends the buyer's hold
+-- ARGV[3..] eight an entry: requestId, stage, rank, reason (or ''), units (to give back), epoch (of the event),
+--           decided ('1' if the request is decided by it), endsHold ('1' if it ends the buyer's hold)
 --
--- One reply for all: NOT_LOADED, or DAMAGED and the key: nothing was changed. Else OK and a word an entry:
+-- NOT_LOADED    no sale, or another server's: nothing was changed
+-- DAMAGED, key  a key or value is not what it must be: nothing was changed
+-- OK, results   a word an entry, in their order:
 -- APPLIED    the request moved forward
 -- STALE      it was there already, or further on
 -- ABSORBED   the event is older than the loading of the sale, which has taken it in
@@ -22,11 +24,13 @@ local saleKey, stockKey, holdersKey, pendingKey = KEYS[1], KEYS[2], KEYS[3], KEY
 local runId, channel = ARGV[1], ARGV[2]
 local FIELDS = 8
 
+-- A plain non-negative integer, exactly as Redis writes it: what HINCRBY takes, and Lua holds exactly.
 local function integer(text)
-  if type(text) ~= 'string' or #text > 15 or not string.find(text, '^%d+$') then
+  if type(text) ~= 'string' or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
     return nil
   end
-  return tonumber(text)
+  local number = tonumber(text)
+  return number < 2 ^ 53 and number or nil
 end
 
 local function hasType(key, expected)
@@ -38,12 +42,12 @@ local sale = redis.pcall('HMGET', saleKey, 'phase', 'runId', 'epoch', 'seq')
 if sale.err then
   return { 'DAMAGED', saleKey }
 end
-if sale[2] ~= runId then
+local phase, epoch = sale[1], integer(sale[3])
+if not phase or sale[2] ~= runId then
   return { 'NOT_LOADED' }
 end
-local phase, epoch = sale[1], integer(sale[3])
-if not phase or not epoch or not integer(sale[4]) then
-  return { 'NOT_LOADED' }
+if not epoch or not integer(sale[4]) then
+  return { 'DAMAGED', saleKey }
 end
 for key, expected in pairs({ [stockKey] = 'hash', [holdersKey] = 'hash', [pendingKey] = 'zset' }) do
   if not hasType(key, expected) then
@@ -62,7 +66,7 @@ for entry = 1, (#ARGV - 2) / FIELDS do
   if phase ~= 'READY' or eventEpoch > epoch then
     result = 'LATER'
   elseif units > 0 and eventEpoch < epoch then
-    -- The load counted these units; moving only the stage forward is harmless and is done by rank below.
+    -- The load counted these units, and read the stage that comes with them.
     result = 'ABSORBED'
   end
   if not result then
@@ -76,16 +80,22 @@ for entry = 1, (#ARGV - 2) / FIELDS do
     elseif rank <= present then
       result = 'STALE'
     else
-      local item = request[3]
+      local item, buyer = request[3], request[4]
+      if not item or not buyer then
+        return { 'DAMAGED', requestKey }
+      end
       if units > 0 and stock[item] == nil then
         stock[item] = integer(redis.call('HGET', stockKey, item))
         if not stock[item] then
           return { 'DAMAGED', stockKey }
         end
+        if not integer(redis.call('HGET', saleKey, 'g:' .. item)) then
+          return { 'DAMAGED', saleKey }
+        end
       end
       result = 'APPLIED'
       ranks[requestKey] = rank
-      plans[#plans + 1] = { at = at, key = requestKey, item = item, buyer = request[4], units = units }
+      plans[#plans + 1] = { at = at, key = requestKey, item = item, buyer = buyer, units = units }
     end
   end
   results[entry] = result
@@ -116,6 +126,8 @@ for _, plan in ipairs(plans) do
 end
 if #changed > 0 then
   local seq = redis.call('HINCRBY', saleKey, 'seq', #changed)
-  redis.call('PUBLISH', channel, cjson.encode({ kind = 'requests', seq = seq, requests = changed }))
+  -- Not through cjson, which keeps fourteen digits of a number.
+  local json = '{"kind":"requests","seq":%d,"requests":%s}'
+  redis.call('PUBLISH', channel, string.format(json, seq, cjson.encode(changed)))
 end
 return { 'OK', results }

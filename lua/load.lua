@@ -9,11 +9,21 @@
 -- ARGV[1] step      begin, chunk or finish
 -- ARGV[2] runId     the server's run_id as the connection learnt it
 -- ARGV[3] epoch
--- begin:  ARGV[4] state, [5] stateVersion, [6] opensAt, [7] closesAt, [8] maxPerBuyer, [9] backlogLimit, [10] seq,
---         then two an item: itemId, remaining
--- chunk:  ten an entry of KEYS[5..]: requestId, buyer, item, quantity, stage, rank, reason or '', at, seq, and how it
---         stands: P undecided, D parked with a dead letter, V valid order, E ended
--- finish: ARGV[4] channel
+-- of begin:
+-- ARGV[4] state
+-- ARGV[5] stateVersion
+-- ARGV[6] opensAt       in milliseconds of Redis time, like the next two
+-- ARGV[7] closesAt
+-- ARGV[8] forgetAt      when every key of the sale expires
+-- ARGV[9] maxPerBuyer
+-- ARGV[10] backlogLimit
+-- ARGV[11] seq
+-- ARGV[12..] two an item: itemId, remaining
+-- of chunk:
+-- ARGV[4..] ten an entry of KEYS[5..]: requestId, buyer, item, quantity, stage, rank, reason (or ''), at, seq, stands (P
+--           undecided, D parked with a dead letter, V valid order, E ended)
+-- of finish:
+-- ARGV[4] channel       where it is published
 --
 -- OK
 -- SUPERSEDED   another load with a newer epoch is under way or done, or this server is not the one that began it
@@ -21,7 +31,6 @@
 
 local saleKey, stockKey, holdersKey, pendingKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local step, runId, epoch = ARGV[1], ARGV[2], ARGV[3]
-local REMEMBERED_MS = 7 * 24 * 60 * 60 * 1000
 
 local keyType = redis.call('TYPE', saleKey)['ok']
 if keyType ~= 'none' and keyType ~= 'hash' then
@@ -30,13 +39,13 @@ if keyType ~= 'none' and keyType ~= 'hash' then
   end
   redis.call('DEL', saleKey)
 end
-local sale = redis.call('HMGET', saleKey, 'epoch', 'phase', 'runId', 'closesAt', 'stateVersion')
+local sale = redis.call('HMGET', saleKey, 'epoch', 'phase', 'runId', 'forgetAt', 'stateVersion')
 
 if step == 'begin' then
   if sale[1] and tonumber(sale[1]) and tonumber(sale[1]) >= tonumber(epoch) then
     return { 'SUPERSEDED' }
   end
-  local forgetAt = string.format('%d', tonumber(ARGV[7]) + REMEMBERED_MS)
+  local forgetAt = ARGV[8]
   redis.call('UNLINK', stockKey, holdersKey, pendingKey)
   -- A pause that was said after this load had read the row must not be undone by it.
   local keepState = tonumber(sale[5] or '') and tonumber(sale[5]) > tonumber(ARGV[5])
@@ -44,10 +53,11 @@ if step == 'begin' then
     redis.call('HSET', saleKey, 'state', ARGV[4], 'stateVersion', ARGV[5])
   end
   redis.call('HSET', saleKey, 'phase', 'LOADING', 'runId', runId, 'epoch', epoch, 'opensAt', ARGV[6], 'closesAt', ARGV[7],
-    'maxPerBuyer', ARGV[8], 'backlogLimit', ARGV[9], 'seq', ARGV[10])
-  for at = 11, #ARGV, 2 do
+    'forgetAt', forgetAt, 'maxPerBuyer', ARGV[9], 'backlogLimit', ARGV[10], 'seq', ARGV[11])
+  for at = 12, #ARGV, 2 do
     redis.call('HSET', stockKey, ARGV[at], ARGV[at + 1])
-    redis.call('HINCRBY', saleKey, 'g:' .. ARGV[at], 1)
+    local generation = tonumber(redis.call('HGET', saleKey, 'g:' .. ARGV[at]) or '') or 0
+    redis.call('HSET', saleKey, 'g:' .. ARGV[at], string.format('%d', generation + 1))
   end
   redis.call('HSET', holdersKey, '.', '')
   redis.call('PEXPIREAT', saleKey, forgetAt)
@@ -61,7 +71,7 @@ if sale[1] ~= epoch or sale[2] ~= 'LOADING' or sale[3] ~= runId then
 end
 
 if step == 'chunk' then
-  local forgetAt = string.format('%d', tonumber(sale[4]) + REMEMBERED_MS)
+  local forgetAt = sale[4]
   for entry = 1, #KEYS - 4 do
     local key, at = KEYS[4 + entry], 3 + (entry - 1) * 10
     local requestId, buyer, stands = ARGV[at + 1], ARGV[at + 2], ARGV[at + 10]

@@ -21,7 +21,8 @@
 -- KNOWN, now, epoch, seq, stage, reason, at, ahead   sent before with the same contents; ahead is -1 when decided
 -- CONFLICT, now                                  sent before with other contents
 -- NOT_LOADED, now                                no sale, another server's, or a load is under way
--- DAMAGED, now, key                              a key or value is not what it must be
+-- DAMAGED, now, key, extent                      a key or value is not what it must be: extent is 'item' where one
+--                                                value of one item's stock is wrong, else 'sale': only a load mends it
 -- UNKNOWN_ITEM, now
 -- NOT_STARTED, now, opensAt
 -- PAUSED, now
@@ -39,24 +40,28 @@ local runId, requestId, buyerId, itemId = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local quantity, notAfter, accept = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local stage, rank = ARGV[8], ARGV[9]
 
-local REMEMBERED_MS = 7 * 24 * 60 * 60 * 1000
-
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText = string.format('%d', now)
 
--- A plain non-negative integer, exactly as Redis writes it; tonumber alone would take 1e3, 0x10 and 3.5.
+-- A plain non-negative integer, exactly as Redis writes it: tonumber alone would take 1e3, 0x10 and 3.5, and HINCRBY,
+-- half-way through the writes, would refuse 007. Up to 2^53, where a number of Lua's stops being exact.
 local function integer(text)
-  if type(text) ~= 'string' or #text > 15 or not string.find(text, '^%d+$') then
+  if type(text) ~= 'string' or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
     return nil
   end
-  return tonumber(text)
+  local number = tonumber(text)
+  return number < 2 ^ 53 and number or nil
+end
+
+local function damaged(key, extent)
+  return { 'DAMAGED', nowText, key, extent }
 end
 
 local sale = redis.pcall('HMGET', saleKey, 'phase', 'runId', 'epoch', 'seq', 'state', 'opensAt', 'closesAt',
-  'maxPerBuyer', 'backlogLimit', 'g:' .. itemId)
+  'maxPerBuyer', 'backlogLimit', 'g:' .. itemId, 'forgetAt', 'stateVersion')
 if sale.err then
-  return { 'DAMAGED', nowText, saleKey }
+  return damaged(saleKey, 'sale')
 end
 if sale[1] ~= 'READY' or sale[2] ~= runId then
   return { 'NOT_LOADED', nowText }
@@ -64,22 +69,28 @@ end
 local epoch, seq, state = sale[3], integer(sale[4]), sale[5]
 local opensAt, closesAt = integer(sale[6]), integer(sale[7])
 local maxPerBuyer, backlogLimit = integer(sale[8]), integer(sale[9])
-if not (integer(epoch) and seq and state and opensAt and closesAt and maxPerBuyer and backlogLimit) then
-  return { 'DAMAGED', nowText, saleKey }
+local generation, forgetAt = sale[10], sale[11]
+-- Without a stateVersion set_state can't pause the sale: better not to sell.
+if not (integer(epoch) and seq and state and opensAt and closesAt and maxPerBuyer and backlogLimit
+  and integer(forgetAt) and integer(sale[12])) then
+  return damaged(saleKey, 'sale')
 end
 
 -- A request of an older epoch counts as absent: the load rewrote every one that has a row in the database.
 local known = redis.pcall('HMGET', requestKey, 'epoch', 'seq', 'stage', 'reason', 'at', 'buyer', 'item', 'quantity')
 if known.err then
-  return { 'DAMAGED', nowText, requestKey }
+  return damaged(requestKey, 'sale')
 end
 if known[1] == epoch then
   if known[6] ~= buyerId or known[7] ~= itemId or known[8] ~= ARGV[5] then
     return { 'CONFLICT', nowText }
   end
+  if not (integer(known[2]) and known[3] and integer(known[5])) then
+    return damaged(requestKey, 'sale')
+  end
   local ahead = redis.pcall('ZRANK', pendingKey, requestId)
   if type(ahead) == 'table' then
-    return { 'DAMAGED', nowText, pendingKey }
+    return damaged(pendingKey, 'sale')
   end
   return { 'KNOWN', nowText, known[1], known[2], known[3], known[4] or '', known[5], ahead or -1 }
 end
@@ -94,15 +105,19 @@ if state == 'PAUSED' then
   return { 'PAUSED', nowText }
 end
 if state ~= 'OPEN' then
-  return { 'DAMAGED', nowText, saleKey }
+  return damaged(saleKey, 'sale')
 end
 
 -- The sentinel tells a holders key without holders from one that was deleted.
 local held = redis.pcall('HMGET', holdersKey, '.', buyerId)
 if held.err or not held[1] then
-  return { 'DAMAGED', nowText, holdersKey }
+  return damaged(holdersKey, 'sale')
 end
 if held[2] then
+  -- It holds the buyer's stock and yet is not known: its key was lost.
+  if held[2] == requestId then
+    return damaged(requestKey, 'sale')
+  end
   return { 'HELD', nowText, held[2] }
 end
 
@@ -112,19 +127,18 @@ end
 
 local stock = redis.pcall('HGET', stockKey, itemId)
 if type(stock) == 'table' then
-  return { 'DAMAGED', nowText, stockKey }
+  return damaged(stockKey, 'sale')
 end
-local generation = sale[10]
 if not stock then
   -- Every item of the sale has a generation; one without is none of this sale's.
   if not generation then
     return { 'UNKNOWN_ITEM', nowText }
   end
-  return { 'DAMAGED', nowText, stockKey }
+  return damaged(stockKey, redis.call('EXISTS', stockKey) == 1 and 'item' or 'sale')
 end
 local remaining = integer(stock)
 if not remaining or not integer(generation) then
-  return { 'DAMAGED', nowText, stockKey }
+  return damaged(stockKey, 'item')
 end
 if remaining == 0 then
   return { 'SOLD_OUT', nowText, epoch, generation }
@@ -135,7 +149,7 @@ end
 
 local backlog = redis.pcall('ZCARD', pendingKey)
 if type(backlog) == 'table' then
-  return { 'DAMAGED', nowText, pendingKey }
+  return damaged(pendingKey, 'sale')
 end
 if backlog >= backlogLimit then
   return { 'BUSY', nowText }
@@ -150,7 +164,6 @@ end
 
 -- From here on only writes, none of which can fail.
 seq = string.format('%d', redis.call('HINCRBY', saleKey, 'seq', 1))
-local forgetAt = string.format('%d', closesAt + REMEMBERED_MS)
 redis.call('HINCRBY', stockKey, itemId, -quantity)
 redis.call('HSET', holdersKey, buyerId, requestId)
 redis.call('ZADD', pendingKey, seq, requestId)

@@ -9,22 +9,28 @@
 --
 -- APPLIED
 -- STALE      Redis has this stateVersion, or a newer one
--- DAMAGED    the key is no hash, or its stateVersion no number
+-- DAMAGED    the key is no hash, or its stateVersion or seq no number: nothing was changed
 
 local saleKey = KEYS[1]
 local state, stateVersion, channel, forgetAt = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local function integer(text)
+  if type(text) ~= 'string' or #text > 16 or not (text == '0' or string.find(text, '^[1-9]%d*$')) then
+    return nil
+  end
+  return tonumber(text)
+end
 
 local sale = redis.pcall('HMGET', saleKey, 'stateVersion', 'seq', 'epoch')
 if sale.err then
   return { 'DAMAGED' }
 end
-if sale[1] then
-  if not tonumber(sale[1]) then
-    return { 'DAMAGED' }
-  end
-  if tonumber(sale[1]) >= tonumber(stateVersion) then
-    return { 'STALE' }
-  end
+local present = integer(sale[1] or '0')
+if not present or (sale[3] and not integer(sale[2])) then
+  return { 'DAMAGED' }
+end
+if sale[1] and present >= tonumber(stateVersion) then
+  return { 'STALE' }
 end
 redis.call('HSET', saleKey, 'state', state, 'stateVersion', stateVersion)
 if sale[3] then

@@ -6,8 +6,12 @@ export class RedisUnavailableError extends Error {
   override readonly name = "RedisUnavailableError";
 }
 
-/** Replies by which a server says that it can't serve now, as opposed to a command of ours being wrong. */
-const SERVER_CANNOT = /^(LOADING|READONLY|OOM|MISCONF|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|UNKILLABLE)\b/;
+/**
+ * Replies by which a server says that it can't serve now, as opposed to a command of ours being wrong. NOSCRIPT gets as far
+ * as here where the scripts were flushed twice while a call was under way: ioredis teaches them once.
+ */
+const SERVER_CANNOT =
+  /^(NOSCRIPT|LOADING|READONLY|OOM|MISCONF|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|UNKILLABLE)\b/;
 
 /** Turns whatever ioredis threw into a RedisUnavailableError, or into the error itself where a command was wrong. */
 export function asRedisError(error: unknown): Error {

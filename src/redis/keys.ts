@@ -1,3 +1,5 @@
+import { REMEMBERED_AFTER_CLOSE_MS } from "../domain/time.js";
+
 /** The Redis keys of one sale. All carry the sale's hash tag, so that a sale lives on one shard of a cluster. */
 export interface SaleKeys {
   readonly sale: string;
@@ -23,4 +25,9 @@ export function saleKeys(saleId: string): SaleKeys {
 /** BullMQ's prefix for the queue of a sale: its keys are `sluice:{S}:q:<queue>:…`. */
 export function queuePrefix(saleId: string): string {
   return `sluice:{${saleId}}:q`;
+}
+
+/** When a sale's keys expire, in milliseconds of Redis time. */
+export function forgetAtMs(closesAt: Date): number {
+  return closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS;
 }

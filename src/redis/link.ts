@@ -1,5 +1,7 @@
+import type { Socket } from "node:net";
 import { Redis, type RedisOptions } from "ioredis";
 import { SECOND } from "../domain/time.js";
+import { orWhenLate } from "../lifecycle/pause.js";
 import { asRedisError, RedisUnavailableError } from "./errors.js";
 import { RedisClock } from "./redis-clock.js";
 import { defineScripts } from "./scripts.js";
@@ -63,7 +65,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
   const listeners = new Set<() => void>();
   let facts: ServerFacts | null = null;
   let unfit: string | null = null;
-  let timeoutsInARow = 0;
+  const silence = watchSilence(client, options.commandTimeoutMs);
 
   client.on("error", options.onError);
   client.on("close", () => {
@@ -76,7 +78,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
       unfit = options.unfitBecause?.(met) ?? null;
       if (unfit) throw new RedisUnavailableError(unfit);
       facts = met;
-      timeoutsInARow = 0;
+      silence.broken();
       for (const listener of listeners) listener();
     } catch (error) {
       options.onError(asRedisError(error));
@@ -98,14 +100,16 @@ export function connectRedis(options: LinkOptions): RedisLink {
     unfit: () => unfit,
     async run(command) {
       try {
-        const reply = await command(client, runId());
-        timeoutsInARow = 0;
-        return reply;
+        const received = silence.received();
+        return await orWhenLate(command(client, runId()), options.commandTimeoutMs, () => {
+          if (silence.lasts(received)) {
+            // Not only when it has closed: a peer that is frozen does not close its side, and ioredis waits two seconds.
+            facts = null;
+            client.disconnect(true);
+          }
+          throw new RedisUnavailableError(`no reply within ${options.commandTimeoutMs} ms`);
+        });
       } catch (error) {
-        if (error instanceof Error && error.message === "Command timed out") {
-          timeoutsInARow += 1;
-          if (timeoutsInARow === TIMEOUTS_TO_RECONNECT) client.disconnect(true);
-        }
         throw asRedisError(error);
       }
     },
@@ -134,10 +138,38 @@ export function connectRedis(options: LinkOptions): RedisLink {
   };
 }
 
+/** Tells a server that is silent from one whose replies are only late, by the bytes that arrive. */
+function watchSilence(client: Redis, timeoutMs: number) {
+  let timeouts = 0;
+  let lastAt = Number.NEGATIVE_INFINITY;
+  const received = () => (client as unknown as { stream?: Socket }).stream?.bytesRead ?? 0;
+  const broken = () => {
+    timeouts = 0;
+    lastAt = Number.NEGATIVE_INFINITY;
+  };
+  return {
+    received,
+    broken,
+    /** Notes a timeout: true where nothing has arrived since `before`, for several timeouts one after the other. */
+    lasts(before: number): boolean {
+      if (received() !== before) {
+        broken();
+        return false;
+      }
+      // Hundreds of calls that time out together are one timeout.
+      if (performance.now() - lastAt < timeoutMs / 2) return false;
+      timeouts += 1;
+      lastAt = performance.now();
+      return timeouts === TIMEOUTS_TO_RECONNECT;
+    },
+  };
+}
+
 /** Options of every connection that somebody waits for: fail at once rather than queue, repeat or hang. */
 function requestPathOptions(commandTimeoutMs: number): RedisOptions {
   return {
-    commandTimeout: commandTimeoutMs,
+    // The last net, for what ioredis sends by itself; `run` gives up earlier, and only when nothing has arrived.
+    commandTimeout: 4 * commandTimeoutMs,
     connectTimeout: 2 * SECOND,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,

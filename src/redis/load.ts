@@ -1,6 +1,6 @@
 import { type SaleState, SEQ_PER_EPOCH } from "../domain/sale-state.js";
 import { type ReservationReason, STAGES, type Stage } from "../domain/stages.js";
-import { saleKeys } from "./keys.js";
+import { forgetAtMs, saleKeys } from "./keys.js";
 import type { RedisLink } from "./link.js";
 import { callScript, type ScriptReply } from "./scripts.js";
 
@@ -48,6 +48,7 @@ export async function beginLoad(link: RedisLink, header: LoadHeader): Promise<Lo
     header.stateVersion,
     header.opensAt.getTime(),
     header.closesAt.getTime(),
+    forgetAtMs(header.closesAt),
     header.maxPerBuyer,
     header.backlogLimit,
     header.epoch * SEQ_PER_EPOCH,

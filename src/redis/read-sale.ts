@@ -33,15 +33,15 @@ export async function readSalesInRedis(link: RedisLink, saleIds: readonly string
     }
     const replies = (await pipeline.exec()) ?? [];
     return saleIds.map((_, at) => {
-      const [saleError, sale] = replies[2 * at] as [Error | null, (string | null)[]];
-      const [stockError, stock] = replies[2 * at + 1] as [Error | null, Record<string, string>];
-      // One damaged sale must not take the others' reading away: it counts as not loaded, which gets it loaded again.
-      const damage = saleError ?? stockError;
-      if (damage && !damage.message.startsWith("WRONGTYPE")) throw damage;
-      if (damage) return NOTHING;
+      const sale = unlessDamaged<(string | null)[]>(replies[2 * at]);
+      const stock = unlessDamaged<Record<string, string>>(replies[2 * at + 1]) ?? {};
+      // One damaged sale must not take the others' reading away: it counts as not loaded, which gets it loaded again. Every
+      // sale has items, so one without any stock has lost its key.
+      if (!sale) return NOTHING;
+      const hasStock = Object.keys(stock).length > 0;
       const [phase, loadedOn, epoch, stateVersion, seq] = sale;
       return {
-        loaded: phase === "READY" && loadedOn === runId,
+        loaded: phase === "READY" && loadedOn === runId && hasStock,
         loading: phase === "LOADING" && loadedOn === runId,
         epoch: Number(epoch ?? 0),
         stateVersion: Number(stateVersion ?? 0),
@@ -67,7 +67,10 @@ export interface RequestInRedis {
   readonly ahead: number | null;
 }
 
-/** Reads requests of any sales, in their order; null where Redis has none. @throws RedisUnavailableError */
+/**
+ * Reads requests of any sales, in their order; null for what Redis doesn't have, or has in a form that can't be read: one
+ * damaged key must not take the others' reading away. @throws RedisUnavailableError
+ */
 export async function readRequestsInRedis(
   link: RedisLink,
   wanted: readonly { readonly saleId: string; readonly requestId: string }[],
@@ -80,26 +83,28 @@ export async function readRequestsInRedis(
       pipeline.hgetall(keys.request(requestId));
       pipeline.zrank(keys.pending, requestId);
     }
-    const replies = await execute(pipeline);
+    const replies = (await pipeline.exec()) ?? [];
     return wanted.map(({ requestId }, at) => {
-      const hash = replies[2 * at] as Record<string, string>;
-      const ahead = replies[2 * at + 1] as number | null;
-      const { buyer, item, stage } = hash;
-      if (!buyer || !item || !stage || !isStage(stage)) return null;
-      return {
-        requestId,
-        buyerId: buyer,
-        itemId: item,
-        quantity: Number(hash.quantity),
-        stage,
-        reason: (hash.reason as ReservationReason | undefined) ?? null,
-        acceptedAt: new Date(Number(hash.at)),
-        epoch: Number(hash.epoch),
-        seq: Number(hash.seq),
-        ahead,
-      };
+      const hash = unlessDamaged<Record<string, string>>(replies[2 * at]);
+      const ahead = unlessDamaged<number>(replies[2 * at + 1]);
+      return hash && parseRequest(requestId, hash, ahead);
     });
   });
+}
+
+function parseRequest(requestId: string, hash: Record<string, string>, ahead: number | null): RequestInRedis | null {
+  const { buyer, item, stage } = hash;
+  const [quantity, at, epoch, seq] = [hash.quantity, hash.at, hash.epoch, hash.seq].map(Number) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const whole = [quantity, at, epoch, seq].every((value) => Number.isSafeInteger(value) && value > 0);
+  if (!buyer || !item || !stage || !isStage(stage) || !whole) return null;
+  const reason = (hash.reason as ReservationReason | undefined) ?? null;
+  const acceptedAt = new Date(at);
+  return { requestId, buyerId: buyer, itemId: item, quantity, stage, reason, acceptedAt, epoch, seq, ahead };
 }
 
 /** Waiting requests with a seq above `afterSeq`, the oldest first. @throws RedisUnavailableError */
@@ -117,12 +122,11 @@ export async function readPending(
   return pending;
 }
 
-async function execute(pipeline: { exec(): Promise<[Error | null, unknown][] | null> }): Promise<unknown[]> {
-  const replies = (await pipeline.exec()) ?? [];
-  return replies.map(([error, value]) => {
-    if (error) throw error;
-    return value;
-  });
+/** The value of a pipeline's reply, or null where its key is of a wrong type. Any other error is thrown. */
+function unlessDamaged<Value>(reply: [Error | null, unknown] | undefined): Value | null {
+  const [error, value] = reply ?? [new Error("no reply"), null];
+  if (error && !error.message.startsWith("WRONGTYPE")) throw error;
+  return error ? null : (value as Value);
 }
 
 /** The requestId of a buyer's live reservation in a sale, or null. @throws RedisUnavailableError */

@@ -61,14 +61,14 @@ export async function callReserve(link: RedisLink, call: ReserveCall): Promise<R
   );
   const [kind, now, ...rest] = raw as [ScriptReply<"reserve">, string, ...(string | number)[]];
   link.clock.observe(Number(now));
-  return parseReply(kind, Number(now), rest, keys);
+  return parseReply(kind, Number(now), rest, keys.request(call.requestId));
 }
 
 function parseReply(
   kind: ScriptReply<"reserve">,
   nowMs: number,
   rest: readonly (string | number)[],
-  keys: ReturnType<typeof saleKeys>,
+  requestKey: string,
 ): ReserveReply {
   const number = (at: number) => Number(rest[at]);
   switch (kind) {
@@ -83,15 +83,13 @@ function parseReply(
       };
     case "KNOWN": {
       const stage = String(rest[2]);
-      if (!isStage(stage)) return { kind: "damaged", key: "request", saleWide: false };
+      if (!isStage(stage)) return { kind: "damaged", key: requestKey, saleWide: true };
       const reason = rest[3] ? (String(rest[3]) as ReservationReason) : null;
       const ahead = number(5) < 0 ? null : number(5);
       return { kind: "known", epoch: number(0), seq: number(1), stage, reason, at: new Date(number(4)), ahead };
     }
-    case "DAMAGED": {
-      const key = String(rest[0]);
-      return { kind: "damaged", key, saleWide: key === keys.sale || key === keys.holders || key === keys.pending };
-    }
+    case "DAMAGED":
+      return { kind: "damaged", key: String(rest[0]), saleWide: rest[1] === "sale" };
     case "NOT_STARTED":
       return { kind: "not_started", opensAt: new Date(number(0)), nowMs };
     case "HELD":

@@ -66,7 +66,7 @@ export const SCRIPTS = {
     argv: ["step", "runId", "epoch"],
     steps: {
       begin: {
-        argv: ["state", "stateVersion", "opensAt", "closesAt", "maxPerBuyer", "backlogLimit", "seq"],
+        argv: ["state", "stateVersion", "opensAt", "closesAt", "forgetAt", "maxPerBuyer", "backlogLimit", "seq"],
         entry: ["itemId", "remaining"],
       },
       chunk: {

@@ -1,6 +1,5 @@
 import type { SaleState } from "../domain/sale-state.js";
-import { REMEMBERED_AFTER_CLOSE_MS } from "../domain/time.js";
-import { saleKeys } from "./keys.js";
+import { forgetAtMs, saleKeys } from "./keys.js";
 import type { RedisLink } from "./link.js";
 import { callScript } from "./scripts.js";
 
@@ -12,9 +11,13 @@ export async function callSetState(
   sale: { readonly id: string; readonly state: SaleState; readonly stateVersion: number; readonly closesAt: Date },
 ): Promise<SetStateReply> {
   const keys = saleKeys(sale.id);
-  const forgetAt = sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS;
   const raw = await link.run((client) =>
-    callScript(client, "set_state", [keys.sale], [sale.state, sale.stateVersion, keys.events, forgetAt]),
+    callScript(
+      client,
+      "set_state",
+      [keys.sale],
+      [sale.state, sale.stateVersion, keys.events, forgetAtMs(sale.closesAt)],
+    ),
   );
   return (raw as [string])[0].toLowerCase() as SetStateReply;
 }
