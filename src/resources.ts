@@ -68,15 +68,17 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     waitMs: tuning.sql.statementMs,
     statementMs: tuning.sql.readStatementMs,
   });
+  // A connection of its own: slow reads must not look like a database that is away.
+  const probe = connectDatabase({ ...pool, name: `${processName}:probe`, pool: 1, waitMs: SECOND });
   const databaseHealth = watchDependency({
-    probe: () => reads.$queryRaw`SELECT 1`,
+    probe: () => probe.$queryRaw`SELECT 1`,
     intervalMs: SECOND,
     timeoutMs: SECOND,
   });
-  metrics.dependencyUp.set({ dependency: "database" }, 1);
+  metrics.dependencyUp.set({ dependency: "database" }, 0);
   databaseHealth.onChange((up) => {
     metrics.dependencyUp.set({ dependency: "database" }, up ? 1 : 0);
-    log[up ? "info" : "error"]({ dependency: "database" }, up ? "the database answers again" : "the database is away");
+    log[up ? "info" : "error"]({ dependency: "database" }, up ? "the database answers" : "the database is away");
   });
 
   const queues = createOrderQueues(redis, onRedisError);
@@ -124,6 +126,7 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
         redis.close(),
         db.$disconnect(),
         reads.$disconnect(),
+        probe.$disconnect(),
       ]);
       await Promise.race([closing, pause(SECOND)]);
     },

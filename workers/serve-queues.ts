@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { SECOND } from "../src/domain/time.js";
 import { gather } from "../src/lifecycle/gather.js";
 import { pause } from "../src/lifecycle/pause.js";
-import { listServedSales, type ServedSale } from "../src/operations/served-sales.js";
+import { listWatchedSales, type WatchedSale } from "../src/operations/watched-sales.js";
 import { type WriteResult, writeOrders } from "../src/operations/write-orders.js";
 import { consumeOrders, type JobResult, type OrderConsumer } from "../src/queue/consumer.js";
 import { closeClient, reconnectDelay } from "../src/redis/link.js";
@@ -12,8 +12,8 @@ import type { Resources } from "../src/resources.js";
 export interface ServedQueues {
   /** Looks for sales again. */
   refresh(): Promise<void>;
-  /** The sales as they were found last. */
-  sales(): readonly ServedSale[];
+  /** The sales that Redis may hold, as they were found last; the queues of some of them are served. */
+  sales(): readonly WatchedSale[];
   /** Lets the jobs under way finish. */
   close(deadlineMs: number): Promise<void>;
 }
@@ -29,11 +29,13 @@ export function serveQueues(resources: Resources): ServedQueues {
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
     connectTimeout: 2 * SECOND,
+    // A network that swallows everything: longer than BullMQ blocks for a job, ten seconds at the most.
+    socketTimeout: 15 * SECOND,
   });
   connection.setMaxListeners(0);
   connection.on("error", () => {});
   const consumers = new Map<string, OrderConsumer>();
-  let sales: readonly ServedSale[] = [];
+  let sales: readonly WatchedSale[] = [];
 
   databaseHealth.onChange((up) => {
     for (const consumer of consumers.values()) void (up ? consumer.resume() : consumer.pause());
@@ -42,8 +44,8 @@ export function serveQueues(resources: Resources): ServedQueues {
   return {
     sales: () => sales,
     async refresh() {
-      sales = await listServedSales(resources);
-      const served = new Set(sales.map((sale) => sale.id));
+      sales = await listWatchedSales(resources);
+      const served = new Set(sales.filter((sale) => sale.served).map((sale) => sale.id));
       for (const saleId of served) {
         if (consumers.has(saleId)) continue;
         consumers.set(saleId, consumeSale(resources, connection, saleId));

@@ -1,4 +1,7 @@
+import type { Socket } from "node:net";
 import { PrismaPg } from "@prisma/adapter-pg";
+import pg from "pg";
+import { SECOND } from "../domain/time.js";
 import { PrismaClient } from "./generated/client.js";
 
 export interface DatabaseOptions {
@@ -24,20 +27,42 @@ export type Tx = Parameters<Parameters<PrismaClient["$transaction"]>[0]>[0];
  * transaction timeout of the client did not end a statement that waited for a lock.
  */
 export function connectDatabase(options: DatabaseOptions): Database {
-  const adapter = new PrismaPg(
-    {
-      connectionString: options.url,
-      application_name: `sluice:${options.name}`,
-      max: options.pool,
-      connectionTimeoutMillis: options.waitMs,
-      statement_timeout: options.statementMs,
-      lock_timeout: options.lockMs,
-      idle_in_transaction_session_timeout: options.idleInTransactionMs,
-    },
-    { onPoolError: options.onError, onConnectionError: options.onError },
-  );
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    application_name: `sluice:${options.name}`,
+    max: options.pool,
+    connectionTimeoutMillis: options.waitMs,
+    statement_timeout: options.statementMs,
+    lock_timeout: options.lockMs,
+    idle_in_transaction_session_timeout: options.idleInTransactionMs,
+  });
+  giveUpSilentConnections(pool, options.statementMs + options.lockMs + SILENCE_MS);
+  const adapter = new PrismaPg(pool, {
+    disposeExternalPool: true,
+    onPoolError: options.onError,
+    onConnectionError: options.onError,
+  });
   return new PrismaClient({
     adapter,
     transactionOptions: { maxWait: options.waitMs, timeout: options.statementMs * 4 },
+  });
+}
+
+/** How much later than its own timeouts a server's word may come. */
+const SILENCE_MS = 1 * SECOND;
+
+/**
+ * Ends connections that are in use and on which nothing has moved for so long: a network that swallows everything, or a
+ * frozen server. Its own timeouts can't reach us then, and each such connection would be lost to the pool for minutes.
+ */
+function giveUpSilentConnections(pool: pg.Pool, silentMs: number): void {
+  const inUse = new WeakSet<pg.PoolClient>();
+  pool.on("acquire", (client) => inUse.add(client));
+  pool.on("release", (_error, client) => inUse.delete(client));
+  pool.on("connect", (client) => {
+    const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+    stream.setTimeout(silentMs, () => {
+      if (inUse.has(client)) stream.destroy(new Error("Connection terminated: the database was silent for too long"));
+    });
   });
 }

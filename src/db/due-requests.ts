@@ -10,19 +10,21 @@ export interface DueRequest {
 }
 
 /**
- * Claims due requests of a sale by making them due again later, so that any number of forwarders share the work and one
- * that dies leaves nothing behind.
+ * Claims the next due requests of a sale by key, by making them due again later, so that any number of forwarders share
+ * the work and one that dies leaves nothing behind.
  */
 export async function claimDueRequests(
   db: Database,
   saleId: string,
+  afterRequestId: string | null,
   limit: number,
   lookAgainMs: number,
 ): Promise<DueRequest[]> {
-  return db.$queryRaw<DueRequest[]>`
+  const rows = await db.$queryRaw<DueRequest[]>`
     WITH due AS (
       SELECT "requestId" FROM requests
       WHERE "saleId" = ${saleId} AND outcome IS NULL AND "parkedAt" IS NULL AND "dueAt" <= clock_timestamp()
+        AND (${afterRequestId}::uuid IS NULL OR "requestId" > ${afterRequestId}::uuid)
       ORDER BY "requestId" LIMIT ${limit}
       FOR UPDATE SKIP LOCKED
     )
@@ -30,6 +32,7 @@ export async function claimDueRequests(
     FROM due, sales s
     WHERE r."saleId" = ${saleId} AND r."requestId" = due."requestId" AND s.id = ${saleId}
     RETURNING r."requestId", r.attempts, r."queuedEpoch" < s.epoch AS "lostByLoad"`;
+  return rows.sort((a, b) => (a.requestId < b.requestId ? -1 : 1));
 }
 
 /** Notes that jobs were added again: an attempt each, unless a load had lost them. */

@@ -15,3 +15,9 @@ export async function takeFenceShared(tx: Tx, saleId: string): Promise<void> {
 export async function takeFenceExclusive(tx: Tx, saleId: string): Promise<void> {
   await tx.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended('sluice:fence:' || ${saleId}, 0))`;
 }
+
+/** The epoch that a sale is in, or null where there is no such sale. */
+export async function readEpoch(tx: Tx, saleId: string): Promise<number | null> {
+  const rows = await tx.$queryRaw<{ epoch: number }[]>`SELECT epoch FROM sales WHERE id = ${saleId}`;
+  return rows[0]?.epoch ?? null;
+}

@@ -61,9 +61,3 @@ export async function findJournaled(
     FROM requests WHERE "saleId" = ${saleId} AND "requestId" = ANY(${requestIds}::uuid[])`;
   return new Map(rows.map((row) => [row.requestId, row]));
 }
-
-/** The epoch that a sale is in, or null where there is no such sale. */
-export async function readEpoch(tx: Tx, saleId: string): Promise<number | null> {
-  const rows = await tx.$queryRaw<{ epoch: number }[]>`SELECT epoch FROM sales WHERE id = ${saleId}`;
-  return rows[0]?.epoch ?? null;
-}

@@ -35,9 +35,11 @@ export async function beginEpoch(tx: Tx, saleId: string, leaseMs: number, seqSee
  */
 export async function absorbIntoEpoch(tx: Tx, saleId: string): Promise<Map<string, number>> {
   const rows = await tx.$queryRaw<{ id: string; remaining: number }[]>`
-    WITH absorbed AS (
-      UPDATE request_events SET "appliedAt" = now(), absorbed = true
-      WHERE "saleId" = ${saleId} AND "appliedAt" IS NULL
+    WITH unapplied AS (
+      SELECT id FROM request_events WHERE "saleId" = ${saleId} AND "appliedAt" IS NULL ORDER BY id FOR UPDATE
+    ), absorbed AS (
+      UPDATE request_events e SET "appliedAt" = now(), absorbed = true
+      FROM unapplied WHERE e."saleId" = ${saleId} AND e.id = unapplied.id
     ), due AS (
       SELECT "requestId" FROM requests
       WHERE "saleId" = ${saleId} AND outcome IS NULL AND "parkedAt" IS NULL

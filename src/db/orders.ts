@@ -23,6 +23,10 @@ export interface DecidedRequest {
   readonly outcome: "ORDERED" | "SOLD_OUT" | "FAILED";
   readonly reason: ReservationReason | null;
   readonly orderStatus: OrderStatus | null;
+  /** whether events of it tell, or will tell, what became of its units */
+  readonly hasEvents: boolean;
+  /** the stage before the oldest event that was not applied, or null where there is none */
+  readonly stageBeforeEvent: string | null;
 }
 
 /** Locks those of the requests that are undecided, by key. Whoever holds them decides; the others wait, then find none. */
@@ -109,8 +113,15 @@ export async function findDecided(
   requestIds: readonly string[],
 ): Promise<Map<string, DecidedRequest>> {
   const rows = await tx.$queryRaw<DecidedRequest[]>`
-    SELECT r."requestId", r.outcome::text AS outcome, r.reason::text AS reason, o.status::text AS "orderStatus"
-    FROM requests r LEFT JOIN orders o ON o."saleId" = r."saleId" AND o."requestId" = r."requestId"
+    SELECT r."requestId", r.outcome::text AS outcome, r.reason::text AS reason, o.status::text AS "orderStatus",
+           e."requestId" IS NOT NULL AS "hasEvents", e."stageBeforeEvent"
+    FROM requests r
+    LEFT JOIN orders o ON o."saleId" = r."saleId" AND o."requestId" = r."requestId"
+    LEFT JOIN LATERAL (
+      SELECT "requestId", (array_agg("fromStage" ORDER BY id) FILTER (WHERE "appliedAt" IS NULL))[1] AS "stageBeforeEvent"
+      FROM request_events WHERE "saleId" = r."saleId" AND "requestId" = r."requestId"
+      GROUP BY "requestId"
+    ) e ON true
     WHERE r."saleId" = ${saleId} AND r."requestId" = ANY(${requestIds}::uuid[]) AND r.outcome IS NOT NULL`;
   return new Map(rows.map((row) => [row.requestId, row]));
 }

@@ -37,6 +37,11 @@ export async function markEvents(
 ): Promise<void> {
   if (ids.length === 0) return;
   await db.$executeRaw`
-    UPDATE request_events SET "appliedAt" = now(), absorbed = ${how === "absorbed"}
-    WHERE "saleId" = ${saleId} AND id = ANY(${ids.map(BigInt)}::bigint[]) AND "appliedAt" IS NULL`;
+    WITH marked AS (
+      SELECT id FROM request_events
+      WHERE "saleId" = ${saleId} AND id = ANY(${ids.map(BigInt)}::bigint[]) AND "appliedAt" IS NULL
+      ORDER BY id FOR UPDATE
+    )
+    UPDATE request_events e SET "appliedAt" = now(), absorbed = ${how === "absorbed"}
+    FROM marked WHERE e."saleId" = ${saleId} AND e.id = marked.id`;
 }

@@ -81,24 +81,33 @@ export async function closeEndedSales(db: Database): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** What the loops of a worker have to know of a sale that is still worked on. */
-export interface ServedSale {
+/** What the loops of a worker have to know of a sale that Redis may hold. */
+export interface WatchedSale {
   readonly id: string;
   readonly state: SaleState;
   readonly stateVersion: number;
   readonly closesAt: Date;
   readonly epoch: number;
   readonly seqSeen: number;
+  /** open, paused, or with undecided requests: its queue has to be served */
+  readonly served: boolean;
 }
 
-/** Sales whose queue is served: open, paused, or with undecided requests. */
-export async function findServedSales(db: Database): Promise<ServedSale[]> {
-  return db.$queryRaw<ServedSale[]>`
-    SELECT s.id, s.state::text AS state, s."stateVersion", s."closesAt", s.epoch, s."seqSeen"::float8 AS "seqSeen"
-    FROM sales s
-    WHERE s.state IN ('OPEN', 'PAUSED')
-       OR EXISTS (SELECT 1 FROM requests r WHERE r."saleId" = s.id AND r.outcome IS NULL)
-    ORDER BY s.id`;
+/**
+ * Sales that Redis may hold: opened once, and remembered there still. A closed one has no queue to be served, but Redis
+ * may have to be told that it is closed, or what its last requests came to.
+ */
+export async function findWatchedSales(db: Database, rememberedMs: number): Promise<WatchedSale[]> {
+  return db.$queryRaw<WatchedSale[]>`
+    SELECT * FROM (
+      SELECT s.id, s.state::text AS state, s."stateVersion", s."closesAt", s.epoch, s."seqSeen"::float8 AS "seqSeen",
+             s.state IN ('OPEN', 'PAUSED')
+               OR EXISTS (SELECT 1 FROM requests r WHERE r."saleId" = s.id AND r.outcome IS NULL) AS served
+      FROM sales s
+      WHERE s.state <> 'DRAFT'
+    ) w
+    WHERE w.served OR w."closesAt" > now() - ${rememberedMs} * interval '1 millisecond'
+    ORDER BY w.id`;
 }
 
 /** Remembers how far a sale's change numbers have got in Redis, for the epoch after. */

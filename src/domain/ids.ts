@@ -31,6 +31,11 @@ export function parseUuid(text: string): string | null {
   return UUID.test(text) ? text.toLowerCase() : null;
 }
 
+/** Whether the text is a requestId as we keep it: any UUID in lower case, of no particular version. */
+export function isRequestId(text: string): boolean {
+  return parseUuid(text) === text;
+}
+
 /** A request as the rest of the world names it; also its order's id. */
 export function orderIdOf(saleId: string, requestId: string): string {
   return `${saleId}.${requestId}`;

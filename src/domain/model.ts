@@ -1,7 +1,7 @@
 import type { SaleState } from "./sale-state.js";
 import type { OrderStatus, ReservationReason, Stage } from "./stages.js";
 
-/** What buyer and request a thing belongs to. The requestId is unique within its sale only. */
+/** Which request a thing belongs to. The requestId is unique within its sale only. */
 export interface RequestKey {
   readonly saleId: string;
   /** lower-case UUID */

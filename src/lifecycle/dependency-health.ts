@@ -1,9 +1,9 @@
 import { orWhenLate, pause } from "./pause.js";
 
-/** Whether a dependency answers: a plain flag, believed down at the first failure and up at the first answer. */
+/** Whether a dependency answers: a plain flag, down until the first answer. */
 export interface DependencyHealth {
   isUp(): boolean;
-  /** Says that a call just failed because the dependency was away. */
+  /** Says that a call has just failed for want of an answer: it is asked at once, instead of at the next turn. */
   reportFailure(): void;
   /** Calls back at every change. Returns what takes it back. */
   onChange(listener: (up: boolean) => void): () => void;
@@ -18,39 +18,51 @@ export interface HealthOptions {
   readonly timeoutMs: number;
 }
 
+/** Whether a probe answered; one that throws instead of rejecting must not end the watch. */
+async function ask(probe: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await probe();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Watches a dependency by asking it something small, again and again. */
 export function watchDependency(options: HealthOptions): DependencyHealth {
   const listeners = new Set<(up: boolean) => void>();
   const stopping = new AbortController();
-  let up = true;
+  let wake = new AbortController();
+  let up: boolean | null = null;
 
   const set = (now: boolean) => {
     if (up === now) return;
     up = now;
-    for (const listener of listeners) listener(up);
+    for (const listener of listeners) listener(now);
   };
 
   const watch = async () => {
     while (!stopping.signal.aborted) {
-      const answering = options.probe().then(
-        () => true,
-        () => false,
-      );
-      const answered = await orWhenLate(answering, options.timeoutMs, () => false);
+      const answered = await orWhenLate(ask(options.probe), options.timeoutMs, () => false);
       if (stopping.signal.aborted) return;
       set(answered);
-      await pause(up ? options.intervalMs : Math.min(options.intervalMs, 250), stopping.signal);
+      wake = new AbortController();
+      await pause(answered ? options.intervalMs : Math.min(options.intervalMs, 250), wake.signal);
     }
   };
   void watch();
 
   return {
-    isUp: () => up,
-    reportFailure: () => set(false),
+    isUp: () => up === true,
+    // While it is down it is asked often enough anyway.
+    reportFailure: () => up && wake.abort(),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    stop: () => stopping.abort(),
+    stop() {
+      stopping.abort();
+      wake.abort();
+    },
   };
 }

@@ -44,7 +44,8 @@ export function parseFailpoints(text: string): Map<Failpoint, FailpointAction> {
     .filter(Boolean);
   return new Map(
     entries.map((entry) => {
-      const [name = "", action = ""] = entry.split("=");
+      const [name = "", ...rest] = entry.split("=");
+      const action = rest.join("=");
       if (!isFailpoint(name)) throw new Error(`there is no failpoint ${name}`);
       if (!isAction(action)) throw new Error(`a failpoint can kill or freeze, not ${action || "nothing"}`);
       return [name, action];

@@ -1,11 +1,16 @@
+import type { Database } from "../db/client.js";
+import { readEpoch } from "../db/fence.js";
+import type { DecidedRequest } from "../db/orders.js";
+import { isStage, stageOf } from "../domain/stages.js";
 import { SECOND } from "../domain/time.js";
 import { pause } from "../lifecycle/pause.js";
 import type { Logger } from "../observability/logger.js";
-import { type Advance, type AdvanceReply, callAdvance } from "../redis/advance.js";
+import { type Advance, type AdvanceReply, callAdvance, toStage } from "../redis/advance.js";
 import type { RedisLink } from "../redis/link.js";
 import type { Loads } from "./loads.js";
 
 export interface CarryDeps {
+  readonly db: Database;
   readonly redis: RedisLink;
   readonly loads: Loads;
   readonly log: Logger;
@@ -15,18 +20,25 @@ export interface CarryDeps {
 const WAIT_FOR_LOAD_MS = 10 * SECOND;
 
 /**
- * Carries what the database has decided to Redis. Never throws: what can't be carried now is carried later, by the load
- * that is asked for here, or by the forwarder. While a load is under way it waits for its end and tries again, so that
- * a buyer need not wait for the forwarder's half minute.
+ * Carries what the database has decided to Redis, and has the sale loaded again where the database refused what Redis had
+ * accepted: also when that was decided by somebody who died before he could say so, or whose COMMIT went unanswered.
+ *
+ * Safe to repeat. What can't be carried now is carried later, by the load that is asked for here, or by the forwarder.
+ * While a load is under way it waits for its end and tries again, so that a buyer need not wait for the forwarder's half
+ * minute. @throws a database error
  */
 export async function carryDecisions(
   deps: CarryDeps,
   saleId: string,
   epoch: number,
-  advances: readonly Advance[],
+  decided: readonly DecidedRequest[],
 ): Promise<void> {
+  if (decided.some((row) => row.outcome !== "ORDERED" && !row.hasEvents)) {
+    // Read after the commit: a load that began before it has counted these requests as undecided.
+    deps.loads.request(saleId, "drift", (await readEpoch(deps.db, saleId)) ?? epoch);
+  }
   const giveUpAt = performance.now() + WAIT_FOR_LOAD_MS;
-  let left = advances;
+  let left = decided.map(asAdvance);
   while (left.length > 0) {
     const reply = await tryAdvance(deps, saleId, left);
     if (!reply) return;
@@ -46,6 +58,14 @@ export async function carryDecisions(
       await pause(100);
     }
   }
+}
+
+/** An event that was not applied brings its units itself: told of its stage before it comes, Redis would refuse them. */
+function asAdvance(row: DecidedRequest): Advance {
+  const before = row.stageBeforeEvent;
+  return before !== null && isStage(before)
+    ? toStage(row.requestId, before)
+    : toStage(row.requestId, stageOf(row.outcome, row.orderStatus), row.reason);
 }
 
 async function tryAdvance(deps: CarryDeps, saleId: string, advances: readonly Advance[]): Promise<AdvanceReply | null> {

@@ -41,7 +41,7 @@ export async function changeSaleState(deps: ChangeSaleStateDeps, command: SaleCo
   const sale = await inTransaction(deps.db, async (tx) => {
     const [before] = await findSales(tx, [saleId]);
     if (!before) throw notFound("There is no such sale.");
-    if (action === "open" && before.state === "DRAFT" && before.closesAt.getTime() <= Date.now()) {
+    if (action === "open" && before.state === "DRAFT" && before.closesAt.getTime() <= deps.redis.clock.now()) {
       throw conflict("The sale's window has passed.");
     }
     const pauseReason = action === "pause" ? (command.reason ?? null) : null;
@@ -54,15 +54,17 @@ export async function changeSaleState(deps: ChangeSaleStateDeps, command: SaleCo
     return after;
   });
 
-  deps.sales.forget(saleId);
+  deps.sales.put(sale);
   await tellRedis(deps, sale);
   return sale;
 }
 
 async function tellRedis(deps: ChangeSaleStateDeps, sale: Sale): Promise<void> {
   try {
-    await callSetState(deps.redis, sale);
-    if (sale.state === "OPEN") await loadSale(deps, sale.id, { reason: "opened", mendsEpoch: null });
+    const told = await callSetState(deps.redis, sale);
+    // A key that can't take the state can't be sold from either: the load makes it anew, state included.
+    if (told === "damaged") await loadSale(deps, sale.id, { reason: "damaged", mendsEpoch: sale.epoch });
+    else if (sale.state === "OPEN") await loadSale(deps, sale.id, { reason: "opened", mendsEpoch: null });
   } catch (error) {
     if (!(error instanceof RedisUnavailableError)) throw error;
     throw serviceUnavailable(

@@ -1,18 +1,14 @@
 import type { JobState } from "bullmq";
-import type { Database } from "../db/client.js";
 import { claimDueRequests, type DueRequest, findRowStates, noteRequeued } from "../db/due-requests.js";
 import { findDecided } from "../db/orders.js";
-import { stageOf } from "../domain/stages.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import type { OrderQueues } from "../queue/queues.js";
-import { toStage } from "../redis/advance.js";
 import { type RequestInRedis, readPending, readRequestsInRedis } from "../redis/read-sale.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 import type { Journal } from "./journal.js";
 
 export interface ForwardDeps extends CarryDeps {
-  readonly db: Database;
   readonly queues: OrderQueues;
   readonly journal: Journal;
   readonly log: Logger;
@@ -45,8 +41,10 @@ export async function forward(deps: ForwardDeps, saleId: string, epoch: number, 
 }
 
 async function requeueLost(deps: ForwardDeps, saleId: string): Promise<void> {
+  // By key, so that each is looked at once a pass, also where a pass takes longer than they take to become due again.
+  let after: string | null = null;
   for (;;) {
-    const due = await claimDueRequests(deps.db, saleId, AT_ONCE, deps.config.tuning.repairAfterMs);
+    const due: DueRequest[] = await claimDueRequests(deps.db, saleId, after, AT_ONCE, deps.config.tuning.repairAfterMs);
     if (due.length === 0) return;
     const states = await deps.queues.states(
       saleId,
@@ -60,6 +58,7 @@ async function requeueLost(deps: ForwardDeps, saleId: string): Promise<void> {
       states.filter((state) => !ALIVE.has(state)),
     );
     if (due.length < AT_ONCE) return;
+    after = due.at(-1)?.requestId ?? null;
   }
 }
 
@@ -102,12 +101,13 @@ async function forwardPending(deps: ForwardDeps, saleId: string, epoch: number, 
     pending.map(({ requestId }) => ({ saleId, requestId })),
   );
   const oldest = deps.redis.clock.now() - deps.config.tuning.repairAfterMs;
-  const stuck = requests.filter(
-    (request): request is RequestInRedis => (request?.acceptedAt.getTime() ?? oldest) < oldest,
-  );
+  const readable = requests.filter((request) => request !== null);
+  const stuck = readable.filter((request) => request.acceptedAt.getTime() < oldest);
   if (stuck.length > 0) await helpOn(deps, saleId, epoch, stuck);
+  // It waits in line, but what it asked for is gone or can't be read: only the database knows.
+  if (readable.length < requests.length) deps.loads.request(saleId, "drift", epoch);
   // The younger ones come after the older ones: once one is too young, so is the rest.
-  const reachedYoung = stuck.length < requests.length;
+  const reachedYoung = stuck.length < readable.length;
   return reachedYoung || pending.length < AT_ONCE ? 0 : (pending.at(-1)?.seq ?? 0);
 }
 
@@ -124,12 +124,9 @@ async function helpOn(
     saleId,
     ids.filter((requestId) => rows.get(requestId) === true),
   );
-  const advances = [...decided.values()].map((row) =>
-    toStage(row.requestId, stageOf(row.outcome, row.orderStatus), row.reason),
-  );
-  if (advances.length > 0) {
-    deps.metrics.forwarded.inc({ outcome: "advanced" }, advances.length);
-    await carryDecisions(deps, saleId, epoch, advances);
+  if (decided.size > 0) {
+    deps.metrics.forwarded.inc({ outcome: "advanced" }, decided.size);
+    await carryDecisions(deps, saleId, epoch, [...decided.values()]);
   }
   const unjournaled = stuck.filter((request) => !rows.has(request.requestId));
   if (unjournaled.length === 0) return;

@@ -1,7 +1,7 @@
 import type { Database } from "../db/client.js";
-import { isDatabaseUnavailable } from "../db/errors.js";
-import { takeFenceShared } from "../db/fence.js";
-import { findJournaled, insertRequests, type JournaledRow, type JournalRow, readEpoch } from "../db/journal.js";
+import { isContention, isDatabaseUnavailable } from "../db/errors.js";
+import { readEpoch, takeFenceShared } from "../db/fence.js";
+import { findJournaled, insertRequests, type JournaledRow, type JournalRow } from "../db/journal.js";
 import { inTransaction } from "../db/transaction.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
@@ -32,12 +32,14 @@ export interface JournalDeps {
 
 /** What became of an accepted request on its way into the database. */
 export type JournalOutcome =
-  /** its row is committed: QUEUED may be said */
+  /** its row is committed, by this call or an earlier one: QUEUED may be said */
   | { kind: "journaled" }
   /** the sale was loaded meanwhile, which forgot the acceptance: it never happened */
   | { kind: "refused" }
   /** the request has a row already, written by another acceptance */
-  | { kind: "other"; row: JournaledRow };
+  | { kind: "other"; row: JournaledRow }
+  /** the database can't take this row, whatever is tried */
+  | { kind: "failed"; error: Error };
 
 /** Makes accepted requests durable, those of a few milliseconds in one insert. */
 export interface Journal {
@@ -94,11 +96,11 @@ export async function journalGroup(
   answer: (outcomes: readonly JournalOutcome[]) => void,
 ): Promise<void> {
   const started = performance.now();
-  const written = await insertUnderFence(deps, saleId, rows);
+  const written = await insertOrSplit(deps, saleId, rows);
   failpoint("journal.after_commit");
   deps.metrics.journalSeconds.observe((performance.now() - started) / SECOND);
 
-  const outcomes = rows.map((row) => outcomeOf(row, written.rows.get(row.requestId)));
+  const outcomes = rows.map((row) => outcomeOf(row, written));
   for (const [at, outcome] of outcomes.entries()) {
     deps.metrics.journaled.inc({ outcome: outcome.kind });
     const row = rows[at] as JournalRow;
@@ -117,29 +119,55 @@ interface Written {
   readonly epoch: number | null;
   readonly inserted: ReadonlySet<string>;
   readonly rows: ReadonlyMap<string, JournaledRow>;
+  readonly failed: ReadonlyMap<string, Error>;
 }
 
-async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonly JournalRow[]): Promise<Written> {
+/** Inserts a group; a row that can't be taken is found by splitting, and its neighbours go in. */
+async function insertOrSplit(deps: JournalDeps, saleId: string, rows: readonly JournalRow[]): Promise<Written> {
   try {
-    return await inTransaction(deps.db, async (tx) => {
-      await takeFenceShared(tx, saleId);
-      const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
-      const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
-      const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
-      failpoint("journal.before_commit");
-      if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own };
-      // A statement of its own: it sees what others committed while the insert waited for them.
-      const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);
-      const found = await findJournaled(tx, saleId, others);
-      return { epoch: await readEpoch(tx, saleId), inserted, rows: new Map([...found, ...own]) };
-    });
+    return await insertUnderFence(deps, saleId, rows);
   } catch (error) {
-    if (isDatabaseUnavailable(error)) deps.databaseHealth.reportFailure();
-    throw error;
+    if (isDatabaseUnavailable(error)) {
+      deps.databaseHealth.reportFailure();
+      throw error;
+    }
+    if (isContention(error) || !(error instanceof Error)) throw error;
+    const first = rows[0];
+    if (rows.length <= 1 && first) {
+      return { epoch: null, inserted: new Set(), rows: new Map(), failed: new Map([[first.requestId, error]]) };
+    }
+    const half = Math.ceil(rows.length / 2);
+    const a = await insertOrSplit(deps, saleId, rows.slice(0, half));
+    const b = await insertOrSplit(deps, saleId, rows.slice(half));
+    return {
+      epoch: b.epoch ?? a.epoch,
+      inserted: new Set([...a.inserted, ...b.inserted]),
+      rows: new Map([...a.rows, ...b.rows]),
+      failed: new Map([...a.failed, ...b.failed]),
+    };
   }
 }
 
-function outcomeOf(row: JournalRow, found: JournaledRow | undefined): JournalOutcome {
+async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonly JournalRow[]): Promise<Written> {
+  const failed = new Map<string, Error>();
+  return inTransaction(deps.db, async (tx) => {
+    await takeFenceShared(tx, saleId);
+    const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
+    const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
+    const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
+    failpoint("journal.before_commit");
+    if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own, failed };
+    // A statement of its own: it sees what others committed while the insert waited for them.
+    const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);
+    const found = await findJournaled(tx, saleId, others);
+    return { epoch: await readEpoch(tx, saleId), inserted, rows: new Map([...found, ...own]), failed };
+  });
+}
+
+function outcomeOf(row: JournalRow, written: Written): JournalOutcome {
+  const error = written.failed.get(row.requestId);
+  if (error) return { kind: "failed", error };
+  const found = written.rows.get(row.requestId);
   if (!found) return { kind: "refused" };
   return found.epoch === row.epoch && found.seq === row.seq ? { kind: "journaled" } : { kind: "other", row: found };
 }

@@ -5,6 +5,7 @@ import { absorbIntoEpoch, beginEpoch, endLease, extendLease, type LoadRow, readL
 import { findSales } from "../db/sales.js";
 import { inTransaction } from "../db/transaction.js";
 import { serviceUnavailable } from "../domain/errors.js";
+import { SEQ_PER_EPOCH } from "../domain/sale-state.js";
 import { isStage, STAGES, stageOf } from "../domain/stages.js";
 import { REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
 import { failpoint } from "../lifecycle/failpoints.js";
@@ -42,7 +43,15 @@ export type LoadOutcome =
 
 const LEASE_MS = 10 * SECOND;
 const GIVE_UP_MS = 60 * SECOND;
-const ROWS_AT_ONCE = 2_000;
+/** A few chunks: the lease is extended between them, however slow Redis is. */
+const ROWS_AT_ONCE = 500;
+/** A thousand million epochs, which the database's int can hold. */
+const SEQ_AT_MOST = 1_000_000_000 * SEQ_PER_EPOCH;
+
+/** A change number as Redis told it, or 0 where that is nonsense: a load must not fail for what it is to mend. */
+export function plausibleSeq(seq: number | undefined): number {
+  return seq !== undefined && Number.isSafeInteger(seq) && seq >= 0 && seq < SEQ_AT_MOST ? seq : 0;
+}
 
 /**
  * Loads a sale into Redis from the database's truth: opening, recovery and drift are all this one thing. Safe to call at
@@ -53,18 +62,25 @@ const ROWS_AT_ONCE = 2_000;
  */
 export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequestOptions): Promise<LoadOutcome> {
   const giveUpAt = performance.now() + GIVE_UP_MS;
+  let waitMs = 50;
   while (performance.now() < giveUpAt) {
     const [sale] = await findSales(deps.db, [saleId]);
-    if (!sale || sale.state === "DRAFT" || sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS <= Date.now()) {
+    if (
+      !sale ||
+      sale.state === "DRAFT" ||
+      sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS <= deps.redis.clock.now()
+    ) {
       return { kind: "not_loadable" };
     }
     const [present] = await readSalesInRedis(deps.redis, [saleId]);
     const willDo = present?.loaded && present.epoch === sale.epoch && present.epoch > (options.mendsEpoch ?? -1);
     if (present && willDo) return { kind: "already_loaded", epoch: present.epoch };
 
-    const epoch = await tryLoad(deps, saleId, options, present?.seq ?? 0);
+    const epoch = await tryLoad(deps, saleId, options, plausibleSeq(present?.seq));
     if (epoch !== null) return { kind: "loaded", epoch };
-    await pause(50 + Math.random() * 100);
+    // Further and further apart: epochs are counted, and two loads that overtake each other must not go on for ever.
+    await pause(waitMs * (0.5 + Math.random()));
+    waitMs = Math.min(waitMs * 1.5, 2 * SECOND);
   }
   throw serviceUnavailable("The sale could not be loaded in time.");
 }

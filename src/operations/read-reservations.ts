@@ -1,4 +1,5 @@
 import type { Database } from "../db/client.js";
+import { isDatabaseUnavailable } from "../db/errors.js";
 import { findLatestRequestId, findRequests, type RequestRow } from "../db/reservations.js";
 import type { RequestKey, Reservation } from "../domain/model.js";
 import { stageOf, UNDECIDED } from "../domain/stages.js";
@@ -13,19 +14,27 @@ export interface ReadReservationsDeps {
 
 /**
  * Reads reservations with their orders, in the order of the keys; null for what isn't there. The database leads; Redis
- * adds what was accepted and is not journaled yet, and the place in line. Without Redis those are left out.
+ * adds what was accepted and is not journaled yet, and the place in line. Without Redis those are left out; without the
+ * database Redis alone tells what it knows, and the orders are left unread.
+ *
+ * @throws a database error where only the database could tell
  */
 export async function readReservations(
   deps: ReadReservationsDeps,
   keys: readonly RequestKey[],
 ): Promise<(Reservation | null)[]> {
   if (keys.length === 0) return [];
-  const [rows, inRedis] = await Promise.all([findRequests(deps.reads, keys), readFromRedis(deps, keys)]);
+  const [rows, inRedis] = await Promise.all([
+    findRequests(deps.reads, keys).catch((error: Error) => error),
+    readFromRedis(deps, keys),
+  ]);
+  if (rows instanceof Error && (!isDatabaseUnavailable(rows) || inRedis.includes(null))) throw rows;
   return keys.map((key, at) => {
-    const row = rows[at];
+    const row = rows instanceof Error ? null : rows[at];
     const live = inRedis[at] ?? null;
     if (row) return fromRow(row, live);
-    return live && live.stage === "PENDING" ? fromRedis(key.saleId, live) : null;
+    // Its row may have been written since the database was read: Redis is believed whatever it says.
+    return live ? fromRedis(key.saleId, live) : null;
   });
 }
 
@@ -104,6 +113,7 @@ function fromRedis(saleId: string, live: RequestInRedis): Reservation {
     ahead,
     createdAt: acceptedAt,
     updatedAt: acceptedAt,
-    order: null,
+    // An undecided request has none; of others the database was not asked, or did not answer.
+    ...(UNDECIDED.has(stage) && { order: null }),
   };
 }

@@ -48,8 +48,7 @@ export function listSales(deps: Pick<ReadSalesDeps, "reads">, query: SaleListQue
 /** The row again, where Redis has heard of a newer state than the cached row has. */
 async function refreshed(deps: ReadSalesDeps, row: Sale | null, live: SaleInRedis | null): Promise<Sale | null> {
   if (!row || !live || live.stateVersion <= row.stateVersion) return row;
-  deps.sales.forget(row.id);
-  return deps.sales.get(row.id);
+  return deps.sales.read(row.id);
 }
 
 async function readFromRedis(deps: ReadSalesDeps, saleIds: readonly string[]): Promise<(SaleInRedis | null)[]> {

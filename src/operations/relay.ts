@@ -47,6 +47,8 @@ async function relaySale(deps: RelayDeps, saleId: string): Promise<boolean> {
   }
   // Redis doesn't know a request that the database has decided: never 'applied', a load takes it in.
   if (reply.results.includes("unknown")) deps.loads.request(saleId, "drift", newest);
+  // Whoever was loading it may have died, and a sale that is over has nobody else who would notice.
+  if (reply.results.includes("later")) deps.loads.request(saleId, "not_loaded");
   const ended = (...results: AdvanceResult[]) =>
     events.filter((_, at) => results.includes(reply.results[at] ?? "later")).map((event) => event.id);
   await mark(deps, saleId, ended("applied", "stale"), "applied");

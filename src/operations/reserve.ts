@@ -154,16 +154,22 @@ interface Accepted {
 /** Journals an accepted request: QUEUED once its row is committed, PENDING where that isn't known in time. */
 async function makeDurable(deps: ReserveDeps, input: ReserveInput, accepted: Accepted): Promise<ReserveOutcome> {
   const { epoch, seq, at } = accepted;
+  const pending: ReserveOutcome = {
+    kind: "pending",
+    reservation: reservationOf(input, accepted),
+    retryAfterMs: jitteredMs(1 * SECOND, 3 * SECOND),
+  };
+  // Repeats come however much waits already: what they ask for is in Redis, and the forwarder sees to it.
+  if (!deps.journal.hasRoom()) return pending;
   const { requestId, buyerId, itemId, quantity, saleId } = input;
   const journaling = deps.journal.add(saleId, { requestId, buyerId, itemId, quantity, epoch, seq, acceptedAt: at });
   const outcome = await inTime(deps, input, journaling);
   switch (outcome.kind) {
+    case "failed":
+      deps.log.error({ saleId, requestId, err: outcome.error }, "accepted, but the database can't take it");
+      return pending;
     case "unconfirmed":
-      return {
-        kind: "pending",
-        reservation: reservationOf(input, accepted),
-        retryAfterMs: jitteredMs(1 * SECOND, 3 * SECOND),
-      };
+      return pending;
     case "journaled":
       return { kind: "queued", reservation: reservationOf(input, { ...accepted, stage: "QUEUED" }) };
     case "refused":

@@ -8,8 +8,10 @@ import { jitteredMs, SECOND } from "../domain/time.js";
 export interface SaleCache {
   /** The sale, or null where there is none; a row may be a second old. @throws a database error where nothing is known */
   get(saleId: string): Promise<Sale | null>;
-  /** Forgets a sale that was just changed. */
-  forget(saleId: string): void;
+  /** The sale as it is now. @throws a database error */
+  read(saleId: string): Promise<Sale | null>;
+  /** Takes a row that was just read or written. */
+  put(sale: Sale): void;
 }
 
 interface Entry {
@@ -17,6 +19,10 @@ interface Entry {
 }
 
 export function createSaleCache(reads: Database): SaleCache {
+  const read = async (saleId: string): Promise<Entry> => {
+    const [sale] = await findSales(reads, [saleId]);
+    return { sale: sale ?? null };
+  };
   const cache = new LRUCache<string, Entry>({
     max: 5_000,
     ttl: 1 * SECOND,
@@ -24,17 +30,24 @@ export function createSaleCache(reads: Database): SaleCache {
     // A row that can't be read again is better than none while the database is away.
     allowStaleOnFetchRejection: true,
     noDeleteOnFetchRejection: true,
-    fetchMethod: async (saleId, _stale, { options }) => {
+    // A row that is replaced while it is read must not leave its readers with nothing.
+    ignoreFetchAbort: true,
+    fetchMethod: (saleId, _stale, { options }) => {
       // Lifetimes differ, so that what was read together isn't read together again.
       options.ttl = jitteredMs(0.8 * SECOND, 1.2 * SECOND);
-      const [sale] = await findSales(reads, [saleId]);
-      return { sale: sale ?? null };
+      return read(saleId);
     },
   });
   return {
     async get(saleId) {
-      return (await cache.fetch(saleId))?.sale ?? null;
+      const entry = await cache.fetch(saleId);
+      return (entry ?? (await read(saleId))).sale;
     },
-    forget: (saleId) => void cache.delete(saleId),
+    async read(saleId) {
+      const entry = await read(saleId);
+      cache.set(saleId, entry);
+      return entry.sale;
+    },
+    put: (sale) => void cache.set(sale.id, { sale }),
   };
 }

@@ -1,6 +1,5 @@
-import type { Database } from "../db/client.js";
 import { describeDatabaseError, isContention, isDatabaseUnavailable } from "../db/errors.js";
-import { readEpoch } from "../db/journal.js";
+import { readEpoch } from "../db/fence.js";
 import {
   type DecidedRequest,
   type Decision,
@@ -14,7 +13,6 @@ import {
   type OpenRequest,
 } from "../db/orders.js";
 import { inTransaction } from "../db/transaction.js";
-import { stageOf } from "../domain/stages.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
 import { failpoint } from "../lifecycle/failpoints.js";
@@ -22,7 +20,6 @@ import type { Metrics } from "../observability/metrics.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 
 export interface WriteOrdersDeps extends CarryDeps {
-  readonly db: Database;
   readonly databaseHealth: DependencyHealth;
   readonly metrics: Metrics;
 }
@@ -154,29 +151,16 @@ async function report(
   for (const decision of batch.decisions) {
     deps.metrics.decided.inc({ outcome: decision.outcome });
     const orderStatus = decision.outcome === "ORDERED" ? ("PENDING_PAYMENT" as const) : null;
-    decided.set(decision.requestId, { ...decision, orderStatus });
+    decided.set(decision.requestId, { ...decision, orderStatus, hasEvents: false, stageBeforeEvent: null });
   }
   if (decided.size < requestIds.length) {
     const earlier = requestIds.filter((requestId) => !decided.has(requestId));
     for (const [requestId, row] of await findDecided(deps.db, saleId, earlier)) decided.set(requestId, row);
   }
-  const drifted = batch.decisions.some((decision) => decision.outcome !== "ORDERED");
-  if (drifted) {
+  if (batch.decisions.some((decision) => decision.outcome !== "ORDERED")) {
     deps.log.error({ saleId, epoch: batch.epoch }, "the database refused what Redis had accepted");
-    deps.loads.request(saleId, "drift", batch.epoch);
   }
-  await carryDecisions(
-    deps,
-    saleId,
-    batch.epoch,
-    [...decided.values()].map((row) => ({
-      requestId: row.requestId,
-      stage: stageOf(row.outcome, row.orderStatus),
-      reason: row.reason,
-      units: 0,
-      epoch: 0,
-    })),
-  );
+  await carryDecisions(deps, saleId, batch.epoch, [...decided.values()]);
   return new Map([...decided].map(([requestId, decision]) => [requestId, { kind: "decided", decision }]));
 }
 

@@ -41,7 +41,7 @@ export interface OrderConsumer {
 }
 
 export function consumeOrders(options: ConsumerOptions): OrderConsumer {
-  const worker = new Worker<unknown>(WRITE_ORDER.queue, (job, token) => process(options, job, token), {
+  const worker = new Worker<unknown>(WRITE_ORDER.queue, (job, token) => runJob(options, job, token), {
     connection: options.connection,
     prefix: queuePrefix(options.saleId),
     concurrency: options.concurrency,
@@ -65,7 +65,7 @@ export function consumeOrders(options: ConsumerOptions): OrderConsumer {
   };
 }
 
-async function process(options: ConsumerOptions, job: Job<unknown>, token: string | undefined): Promise<void> {
+async function runJob(options: ConsumerOptions, job: Job<unknown>, token: string | undefined): Promise<void> {
   const payload = WRITE_ORDER.payload.safeParse(job.data);
   if (!payload.success) throw new UnrecoverableError("The job can't be read.");
   if (payload.data.saleId !== options.saleId || payload.data.requestId !== job.id) {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isId, isRequestId } from "../domain/ids.js";
 import { SECOND } from "../domain/time.js";
 
 /** The one kind of job there is: an accepted request that waits to be decided. Pure data, away from its handler. */
@@ -7,8 +8,9 @@ export const WRITE_ORDER = {
   name: "write-order",
   payload: z.object({
     v: z.literal(1),
-    saleId: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
-    requestId: z.uuid(),
+    saleId: z.string().refine(isId),
+    // Not zod's uuid(), which wants a version: what the entry accepts, the worker must be able to read.
+    requestId: z.string().refine(isRequestId),
   }),
   attempts: 5,
   backoff: { type: "exponential", delay: 1 * SECOND, jitter: 0.5 },

@@ -17,6 +17,9 @@ export interface OrderQueues {
   close(): Promise<void>;
 }
 
+/** BullMQ runs a script for each job it is asked about: the last of a thousand would miss a command's deadline. */
+const SCRIPTS_AT_ONCE = 100;
+
 export function createOrderQueues(redis: RedisLink, onError: (error: Error) => void): OrderQueues {
   const queues = new Map<string, Queue<WriteOrderPayload>>();
 
@@ -51,6 +54,19 @@ export function createOrderQueues(redis: RedisLink, onError: (error: Error) => v
     }
   };
 
+  const inTurns = async <Result>(
+    saleId: string,
+    requestIds: readonly string[],
+    use: (queue: Queue<WriteOrderPayload>, requestId: string) => Promise<Result>,
+  ) => {
+    const results: Result[] = [];
+    for (let at = 0; at < requestIds.length; at += SCRIPTS_AT_ONCE) {
+      const turn = requestIds.slice(at, at + SCRIPTS_AT_ONCE);
+      results.push(...(await withQueue(saleId, (queue) => Promise.all(turn.map((id) => use(queue, id))))));
+    }
+    return results;
+  };
+
   return {
     async add(saleId, requestIds) {
       if (requestIds.length === 0) return;
@@ -61,10 +77,9 @@ export function createOrderQueues(redis: RedisLink, onError: (error: Error) => v
       }));
       await withQueue(saleId, (queue) => queue.addBulk(jobs));
     },
-    states: (saleId, requestIds) =>
-      withQueue(saleId, (queue) => Promise.all(requestIds.map((requestId) => queue.getJobState(requestId)))),
+    states: (saleId, requestIds) => inTurns(saleId, requestIds, (queue, requestId) => queue.getJobState(requestId)),
     async remove(saleId, requestIds) {
-      await withQueue(saleId, (queue) => Promise.all(requestIds.map((requestId) => queue.remove(requestId))));
+      await inTurns(saleId, requestIds, (queue, requestId) => queue.remove(requestId));
     },
     async close() {
       // They share a connection that is not theirs to close.

@@ -20,7 +20,7 @@ export function createStream<Value>(
 ): AsyncIterableIterator<Value> {
   let latest: { value: Value } | null = null;
   let ending: { error: unknown } | "finished" | null = null;
-  let waiting: { resolve(result: IteratorResult<Value>): void; reject(error: unknown): void } | null = null;
+  const readers: { resolve(result: IteratorResult<Value>): void; reject(error: unknown): void }[] = [];
   let stop: Promise<() => void> | null = null;
   let closed = false;
 
@@ -31,19 +31,20 @@ export function createStream<Value>(
     stop?.then((stopNow) => stopNow()).catch(() => {});
   };
   const settle = () => {
-    if (!waiting) return;
-    const reader = waiting;
-    if (latest) {
-      const { value } = latest;
-      latest = null;
-      waiting = null;
-      reader.resolve({ done: false, value });
-    } else if (ending) {
-      waiting = null;
+    while (latest || ending) {
+      const reader = readers.shift();
+      if (!reader) return;
+      if (latest) {
+        const { value } = latest;
+        latest = null;
+        reader.resolve({ done: false, value });
+        continue;
+      }
       close();
-      if (ending === "finished") reader.resolve({ done: true, value: undefined });
-      else {
-        const { error } = ending;
+      if (ending === "finished") {
+        reader.resolve({ done: true, value: undefined });
+      } else {
+        const error = ending?.error;
         ending = "finished";
         reader.reject(error);
       }
@@ -72,7 +73,7 @@ export function createStream<Value>(
         stop.catch(controls.fail);
       }
       return new Promise((resolve, reject) => {
-        waiting = { resolve, reject };
+        readers.push({ resolve, reject });
         settle();
       });
     },
