@@ -1,7 +1,9 @@
 /** What clients are told of a failure: a stable code and a text of ours, never an internal one. */
 import { GraphQLError, type GraphQLErrorExtensions, type GraphQLFormattedError } from "graphql";
-import { type ErrorCode, SluiceError } from "../domain/errors.js";
+import { isDatabaseUnavailable } from "../db/errors.js";
+import { type ErrorCode, SluiceError, serviceUnavailable } from "../domain/errors.js";
 import type { Logger } from "../observability/logger.js";
+import { RedisUnavailableError } from "../redis/errors.js";
 
 const MASKED = "Something went wrong.";
 
@@ -19,7 +21,8 @@ const translated = new WeakSet<GraphQLError>();
 
 /**
  * The error as a client may see it, on any transport. A SluiceError keeps code, message and retryAfterMs; what is wrong
- * with the request itself (parsing, validation, coercion) is BAD_USER_INPUT; all else is logged and masked.
+ * with the request itself (parsing, validation, coercion) is BAD_USER_INPUT; a store that is away is
+ * SERVICE_UNAVAILABLE; all else is logged and masked.
  */
 export function toClientError(error: unknown, log: Logger): GraphQLError {
   const root = rootOf(error);
@@ -37,7 +40,10 @@ export function formatClientError(error: GraphQLError): GraphQLFormattedError {
   return { ...rest, extensions: shown };
 }
 
-function translate(root: unknown, located: GraphQLError | undefined, log: Logger): GraphQLError {
+function translate(failure: unknown, located: GraphQLError | undefined, log: Logger): GraphQLError {
+  const root = isOutage(failure)
+    ? serviceUnavailable("This can't be answered right now. Try again.", failure)
+    : failure;
   const ofField = located?.path !== undefined;
   if (root instanceof SluiceError) {
     const { code, retryAfterMs } = root;
@@ -57,6 +63,11 @@ function translate(root: unknown, located: GraphQLError | undefined, log: Logger
   }
   log.error({ err: root, ...(located?.path ? { path: located.path.join(".") } : {}) }, "request failed");
   return rebuilt(located, MASKED, { code: "INTERNAL_SERVER_ERROR", ...(ofField ? {} : { http: { status: 500 } }) });
+}
+
+/** A store that is away is no fault of ours, and no internal error: trying again helps. */
+function isOutage(error: unknown): boolean {
+  return error instanceof RedisUnavailableError || isDatabaseUnavailable(error);
 }
 
 function rootOf(error: unknown): unknown {

@@ -46,3 +46,14 @@ function daysIn(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return [4, 6, 9, 11].includes(month) ? 30 : 31;
 }
+
+/** GraphQL's Int ends here. */
+const LARGEST_INT = 2 ** 31 - 1;
+
+/**
+ * The number, or the largest that can be said: a sale that opens in more than 24.8 days has a longer wait, and one that
+ * was loaded more than two thousand times a higher version. An answer at the limit beats none.
+ */
+export function fitInt(value: number): number {
+  return Math.min(value, LARGEST_INT);
+}

@@ -1,10 +1,8 @@
 import { type ReserveOutcome, reserve } from "../../operations/reserve.js";
 import { signedIn } from "../access.js";
 import { builder } from "../builder.js";
+import { fitInt } from "../scalars.js";
 import { ReservationType } from "./reservation.js";
-
-/** GraphQL's Int ends here: a sale that opens in more than 24.8 days has a longer wait than can be said. */
-const LARGEST_INT = 2 ** 31 - 1;
 
 const ReserveStatusEnum = builder.enumType("ReserveStatus", {
   description: "What one call of reserve came to. These are answers, never GraphQL errors.",
@@ -120,5 +118,5 @@ function messageOf(outcome: ReserveOutcome): string {
 
 function retryAfterMsOf(outcome: ReserveOutcome): number | null {
   const wait = "retryAfterMs" in outcome ? outcome.retryAfterMs : undefined;
-  return wait === undefined ? null : Math.min(Math.ceil(wait), LARGEST_INT);
+  return wait === undefined ? null : fitInt(Math.ceil(wait));
 }

@@ -8,6 +8,7 @@ import { seesAll } from "../access.js";
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
 import { type Connection, connectionOf, decodeCursor, pageSize } from "../pagination.js";
+import { fitInt } from "../scalars.js";
 import { PageInfo } from "./page.js";
 import { itemOfSale, lazyLiveSale, SaleItem } from "./sale-item.js";
 
@@ -60,7 +61,7 @@ export const SaleType = builder.objectRef<SaleNode>("Sale").implement({
     }),
     version: t.int({
       description: "grows with every change of state or stock that is published: drop what is older than what you have",
-      resolve: async ({ live }) => (await live()).version,
+      resolve: async ({ live }) => fitInt((await live()).version),
     }),
   }),
 });
