@@ -3,13 +3,13 @@
  * since nothing else is there yet. Does what is missing, and says nothing where nothing is. All output goes to stderr, so
  * that what a script prints can be piped.
  */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, chmodSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withLock } from "./setup/lock.mjs";
-import { installRedis, redisRemedy } from "./setup/redis.mjs";
+import { endPrograms, run } from "./setup/programs.mjs";
+import { installRedis, planRedis } from "./setup/redis.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const at = (...parts) => join(root, ...parts);
@@ -27,14 +27,19 @@ function say(line) {
 
 try {
   checkPlatform();
-  if (todo().length > 0) await withLock(at(".data", "setup.lock"), say, () => work());
+  const missing = todo();
+  // Said at once, and not after the download of everything else.
+  if (missing.includes("redis") && !redisPlan().install) throw withoutServer();
+  if (missing.length > 0) await withLock(at(".data", "setup.lock"), say, work, endPrograms);
 } catch (error) {
-  say(
-    error instanceof SetupFailure
-      ? error.message
-      : `The setup failed: ${error.message}. To begin anew: rm -rf node_modules`,
-  );
+  say(error instanceof SetupFailure ? error.message : unexpected(error));
   process.exit(1);
+}
+
+function unexpected({ code, message }) {
+  return ["EACCES", "EPERM", "EROFS"].includes(code)
+    ? `The setup can't write to ${root} (${code}). Start as the owner of this folder, or clone one of your own.`
+    : `The setup failed: ${message}. To begin anew: rm -rf node_modules`;
 }
 
 function checkPlatform() {
@@ -61,8 +66,13 @@ function todo() {
 /** Under the lock, and asked again: another start may have done it meanwhile. */
 async function work() {
   const steps = todo();
-  if (steps.includes("dependencies")) {
+  // The stamp may be older than a damage; where there is something to do anyway, looking costs nothing.
+  if (steps.includes("dependencies") || !isInstalled()) {
     if (!isInstalled()) await install();
+    if (!isInstalled())
+      throw new SetupFailure(
+        "The dependencies are not complete: was another npm at work here? Try again, or begin anew: rm -rf node_modules",
+      );
     await prepareDatabasePrograms();
     writeStamp({ lock: lockHash() });
   }
@@ -80,7 +90,9 @@ async function install() {
   const args = ["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"];
   const npm = process.env.npm_execpath || "";
   const viaNode = npm.endsWith("npm-cli.js");
-  const { code, output } = await run(viaNode ? process.execPath : "npm", viaNode ? [npm, ...args] : args);
+  const { code, output } = await run(viaNode ? process.execPath : "npm", viaNode ? [npm, ...args] : args, {
+    cwd: root,
+  });
   if (code === 0) return;
   const reason = (/npm (?:error|ERR!) code (\S+)/.exec(output) || [])[1] || `exit code ${code}`;
   const remedy =
@@ -98,6 +110,8 @@ function isInstalled() {
   const same = Object.keys(installed).every(
     (path) => wanted[path] && wanted[path].integrity === installed[path].integrity,
   );
+  // What the one list says must also lie there: a second npm at work may have taken it away.
+  if (!Object.keys(installed).every((path) => existsSync(at(path, "package.json")))) return false;
   // Optional ones are for other platforms; bundled or linked ones are not ours to judge.
   const all = Object.keys(wanted).every(
     (path) => path === "" || wanted[path].optional || wanted[path].link || installed[path],
@@ -125,6 +139,7 @@ async function generateClient() {
     process.execPath,
     [at("node_modules", "prisma", "build", "index.js"), "generate"],
     {
+      cwd: root,
       env: {
         ...process.env,
         // Generating doesn't use the engine, but looks for its file, and would download it.
@@ -140,9 +155,17 @@ async function generateClient() {
 }
 
 async function provideRedis() {
-  if (await installRedis({ say, run, onPath })) return;
-  throw new SetupFailure(
-    `Sluice needs redis-server, and it is not on the PATH. ${redisRemedy(onPath)}, or set REDIS_URL.`,
+  if (redisPlan().install && (await installRedis({ say, run, onPath }))) return;
+  throw withoutServer();
+}
+
+function redisPlan() {
+  return planRedis({ uid: process.getuid?.(), platform: process.platform, onPath });
+}
+
+function withoutServer() {
+  return new SetupFailure(
+    `Sluice needs redis-server, and it is not on the PATH. ${redisPlan().remedy}, or set REDIS_URL.`,
   );
 }
 
@@ -167,26 +190,6 @@ function onPath(program) {
     } catch {
       return false;
     }
-  });
-}
-
-/** Runs a program and keeps what it printed. It ends with us. */
-function run(command, args, options = {}) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], ...options });
-    let output = "";
-    const keep = (chunk) => {
-      output = (output + chunk).slice(-64 * 1024);
-    };
-    const end = () => child.kill();
-    process.once("exit", end);
-    child.stdout.on("data", keep);
-    child.stderr.on("data", keep);
-    child.on("error", (error) => resolve({ code: -1, output: error.message }));
-    child.on("close", (code) => {
-      process.off("exit", end);
-      resolve({ code, output });
-    });
   });
 }
 

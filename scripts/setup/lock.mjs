@@ -7,8 +7,12 @@ const BEAT_MS = 2_000;
 /** So long without a beat is dead, also where its pid was given to another process. */
 const STALE_MS = 20_000;
 
-/** Runs `work` while holding the lock; waits for whoever holds it. It is given back however this process ends, SIGKILL apart. */
-export async function withLock(path, say, work) {
+/**
+ * Runs `work` while holding the lock; waits for whoever holds it. It is given back however this process ends, SIGKILL apart.
+ *
+ * @param interrupt called at a Ctrl-C; the lock is kept until it has resolved
+ */
+export async function withLock(path, say, work, interrupt) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o711 });
   await take(path, say);
   const beat = setInterval(() => {
@@ -30,7 +34,10 @@ export async function withLock(path, say, work) {
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ])
-    process.once(signal, () => process.exit(code));
+    process.on(signal, async () => {
+      await interrupt();
+      process.exit(code);
+    });
   try {
     return await work();
   } finally {

@@ -5,13 +5,20 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 const policy = "/usr/sbin/policy-rc.d";
 
 /**
- * Installs redis-server where that needs no question: as root on Debian and Ubuntu.
+ * What to do where redis-server is missing. Only decides.
+ *
+ * @returns `install` where that needs no question, as root on Debian and Ubuntu; `remedy`, what to type otherwise
+ */
+export function planRedis({ uid, platform, onPath }) {
+  return { install: uid === 0 && onPath("apt-get"), remedy: remedyFor(platform, onPath) };
+}
+
+/**
+ * Installs redis-server with apt-get, as root.
  *
  * @returns whether it is on the PATH afterwards
  */
 export async function installRedis({ say, run, onPath }) {
-  const isRoot = process.getuid && process.getuid() === 0;
-  if (!isRoot || !onPath("apt-get")) return false;
   say("Installing redis-server with apt-get (once) …");
   // RUNLEVEL=1 is a second way of saying "start nothing", for a policy of the machine's own that allows everything.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
@@ -29,9 +36,8 @@ export async function installRedis({ say, run, onPath }) {
   return onPath("redis-server");
 }
 
-/** What to type, for this operating system. */
-export function redisRemedy(onPath) {
-  if (process.platform === "darwin") return "Install it: brew install redis";
+function remedyFor(platform, onPath) {
+  if (platform === "darwin") return "Install it: brew install redis";
   if (onPath("apt-get")) return "Install it: sudo apt-get install redis-server";
   if (onPath("dnf")) return "Install it: sudo dnf install redis";
   if (onPath("apk")) return "Install it: apk add redis";

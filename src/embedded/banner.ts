@@ -8,7 +8,7 @@ export interface BannerInput {
   readonly dataDir: string;
   /** null where none was made */
   readonly sale: DemoSale | null;
-  /** null where tokens come from an identity provider */
+  /** null in production, and where tokens come from an identity provider */
   readonly tokens: Record<Role, { readonly userId: string; readonly token: string }> | null;
 }
 
@@ -20,7 +20,7 @@ export function banner({ apiUrl, dataDir, sale, tokens }: BannerInput): string {
     ["WebSocket", `${apiUrl.replace(/^http/, "ws")}/graphql  (graphql-transport-ws)`],
     ["health", `${apiUrl}/health`],
     ["ready", `${apiUrl}/ready`],
-    ["metrics", `${apiUrl}/metrics`],
+    ["metrics", `${apiUrl}/metrics  (with the operator's token)`],
     ["logs", `${dataDir}/logs`],
   ];
   const saleRows: [string, string][] = sale

@@ -1,14 +1,27 @@
 /** Files of the data directory that only their owner may read, written so that a crash leaves the old text or the new, never half. */
 import { randomBytes } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { StartFailure } from "./failure.js";
 
 /** The secrets that a data directory keeps over restarts. */
 export type SecretName = "postgres-password" | "redis-password" | "jwt-secret";
 
-/** Makes the data directory. Others may pass through it (the database's own user must) but not list it. */
+/**
+ * Makes the data directory. Others may pass through it (the database's own user must) but not list it.
+ *
+ * @throws StartFailure where it can't be made, or belongs to somebody else
+ */
 export function makeDataDir(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new StartFailure(
+      `The data directory ${dataDir} can't be written to (${code}). Set SLUICE_DATA_DIR to one of your own.`,
+    );
+  }
 }
 
 /** The secret of this name, made at first use: 256 random bits, in a file of mode 0600. Safe to call from two processes at once. */

@@ -90,9 +90,10 @@ async function bringUp(options: StartOptions, kept: Kept, runtimePath: string): 
     kept[name] = await superviseProgram(name, dataDir, { entry: entries[name], root, env }, say);
   }
   await orFailure(kept, stop, ready(options, apiUrl));
-  const tokens = jwtSecret === undefined ? null : await signTokens(settings, jwtSecret);
-  const sale =
-    tokens && settings.NODE_ENV !== "production" ? await demoSale(options, apiUrl, tokens.operator.token) : null;
+  // In production the output goes to a log, where an operator's token has no business.
+  const tokens =
+    jwtSecret === undefined || settings.NODE_ENV === "production" ? null : await signTokens(settings, jwtSecret);
+  const sale = tokens ? await demoSale(options, apiUrl, tokens.operator.token) : null;
   stop.throwIfAborted();
   say(banner({ apiUrl, dataDir, sale, tokens }));
   await orFailure(kept, stop, aborted(stop));
