@@ -32,7 +32,8 @@ function text<Value>(problem: string, read: (text: string) => Value, byDefault: 
     });
 }
 
-const port = z.coerce.number().int().min(0).max(65_535);
+const PORT_RANGE = "must be a number from 0 to 65535";
+const port = z.coerce.number(PORT_RANGE).int(PORT_RANGE).min(0, PORT_RANGE).max(65_535, PORT_RANGE);
 
 const schema = z.object({
   NODE_ENV: z.enum(["development", "test", "production"]).default("development"),

@@ -12,18 +12,32 @@ export interface LoadStart {
   readonly maxPerBuyer: number;
 }
 
+/** The epoch that a sale is in, and whether a load of it is under way; null where there is no such sale. */
+export async function readLease(db: Database, saleId: string): Promise<{ epoch: number; taken: boolean } | null> {
+  const rows = await db.$queryRaw<{ epoch: number; taken: boolean }[]>`
+    SELECT epoch, coalesce("loadingUntil" > clock_timestamp(), false) AS taken FROM sales WHERE id = ${saleId}`;
+  return rows[0] ?? null;
+}
+
 /**
- * Takes the lease of a load and moves the sale into its next epoch, or answers null while another load holds one.
- * The exclusive fence must be held. The epoch's change numbers must all be above those that were seen of the last one,
+ * Takes the lease of a load and moves the sale into the epoch after `fromEpoch`, or answers null while another load holds
+ * one, or where one has come between. The exclusive fence must be held. The epoch's change numbers must all be above those that were seen of the last one,
  * also if that one ran past its million: so the epoch may grow by more than one.
  */
-export async function beginEpoch(tx: Tx, saleId: string, leaseMs: number, seqSeen: number): Promise<LoadStart | null> {
+export async function beginEpoch(
+  tx: Tx,
+  saleId: string,
+  fromEpoch: number,
+  leaseMs: number,
+  seqSeen: number,
+): Promise<LoadStart | null> {
   const rows = await tx.$queryRaw<LoadStart[]>`
     UPDATE sales SET
       "seqSeen" = greatest("seqSeen", ${BigInt(seqSeen)}::bigint),
       epoch = greatest(epoch + 1, ceil((greatest("seqSeen", ${BigInt(seqSeen)}::bigint) + 200000) / 1000000.0)::int),
       "loadingUntil" = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-    WHERE id = ${saleId} AND ("loadingUntil" IS NULL OR "loadingUntil" <= clock_timestamp())
+    WHERE id = ${saleId} AND epoch = ${fromEpoch}
+      AND ("loadingUntil" IS NULL OR "loadingUntil" <= clock_timestamp())
     RETURNING epoch, state::text AS state, "stateVersion", "opensAt", "closesAt", "maxPerBuyer"`;
   return rows[0] ?? null;
 }

@@ -1,7 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "../db/client.js";
 import { takeFenceExclusive } from "../db/fence.js";
-import { absorbIntoEpoch, beginEpoch, endLease, extendLease, type LoadRow, readLoadRows } from "../db/load.js";
+import {
+  absorbIntoEpoch,
+  beginEpoch,
+  endLease,
+  extendLease,
+  type LoadRow,
+  readLease,
+  readLoadRows,
+} from "../db/load.js";
 import { findSales } from "../db/sales.js";
 import { inTransaction } from "../db/transaction.js";
 import { serviceUnavailable } from "../domain/errors.js";
@@ -72,12 +80,16 @@ export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequ
     ) {
       return { kind: "not_loadable" };
     }
+    // The lease before Redis: where it is free, no load that this reading of Redis missed can have ended since.
+    const lease = await readLease(deps.db, saleId);
     const [present] = await readSalesInRedis(deps.redis, [saleId]);
-    const willDo = present?.loaded && present.epoch === sale.epoch && present.epoch > (options.mendsEpoch ?? -1);
+    const willDo = present?.loaded && present.epoch === lease?.epoch && present.epoch > (options.mendsEpoch ?? -1);
     if (present && willDo) return { kind: "already_loaded", epoch: present.epoch };
 
-    const epoch = await tryLoad(deps, saleId, options, plausibleSeq(present?.seq));
-    if (epoch !== null) return { kind: "loaded", epoch };
+    if (lease && !lease.taken) {
+      const epoch = await tryLoad(deps, saleId, lease.epoch, options, plausibleSeq(present?.seq));
+      if (epoch !== null) return { kind: "loaded", epoch };
+    }
     // Further and further apart: epochs are counted, and two loads that overtake each other must not go on for ever.
     await pause(waitMs * (0.5 + Math.random()));
     waitMs = Math.min(waitMs * 1.5, 2 * SECOND);
@@ -89,6 +101,7 @@ export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequ
 async function tryLoad(
   deps: LoadDeps,
   saleId: string,
+  fromEpoch: number,
   options: LoadRequestOptions,
   seqSeen: number,
 ): Promise<number | null> {
@@ -96,7 +109,7 @@ async function tryLoad(
   const log = deps.log.child({ saleId, load: randomUUID().slice(0, 8), reason: options.reason });
   const start = await inTransaction(deps.db, async (tx) => {
     await takeFenceExclusive(tx, saleId);
-    const begun = await beginEpoch(tx, saleId, LEASE_MS, seqSeen);
+    const begun = await beginEpoch(tx, saleId, fromEpoch, LEASE_MS, seqSeen);
     return begun && { ...begun, remaining: await absorbIntoEpoch(tx, saleId) };
   });
   if (!start) return null;

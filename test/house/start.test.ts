@@ -196,7 +196,7 @@ test("with DATABASE_URL and REDIS_URL it starts no server of its own and leaves 
   };
   const house = await npmStart(env);
   expect(Object.keys(house.processes).sort()).toEqual(["api", "worker"]);
-  expect(house.npm.stdout).not.toMatch(/PostgreSQL|Redis/);
+  expect(house.npm.stdout).not.toMatch(/Starting (PostgreSQL|Redis)/);
   await buyAsPrinted(house);
   process.kill(-house.npm.pid, "SIGINT");
   expect((await house.npm.exited).code).toBe(0);
@@ -207,7 +207,7 @@ test("with DATABASE_URL and REDIS_URL it starts no server of its own and leaves 
   // In production it says where it is, and nothing that would let in whoever reads its log.
   const production = await npmStart({ ...env, NODE_ENV: "production" });
   expect(production.banner).toContain(`${production.url}/graphql`);
-  expect(production.npm.stdout).not.toMatch(/Demo sale|ey[\w-]+\.|curl/);
+  expect(production.npm.stdout).not.toMatch(/Demo sale|eyJ|curl/);
   expect(await query(database.url, "SELECT 1 FROM sales")).toHaveLength(1);
   process.kill(-production.npm.pid, "SIGINT");
   expect((await production.npm.exited).code).toBe(0);

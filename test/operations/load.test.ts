@@ -56,7 +56,8 @@ describe("loading a sale", () => {
     const outcomes = await Promise.all(
       [sluice, other, sluice, other].map((by) => loadSale(by, sale.id, { reason: "opened", mendsEpoch: null })),
     );
-    expect(outcomes.map((outcome) => outcome.kind)).not.toContain("not_loadable");
+    // One of them loads, the others find that it was done.
+    expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual([...Array(3).fill("already_loaded"), "loaded"]);
     expect(await saleField(stores, sale, "phase")).toBe("READY");
     const epoch = await epochInDatabase(stores, sale);
     expect(await saleField(stores, sale, "epoch")).toBe(String(epoch));

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { signToken } from "../../src/admission/sign-token.js";
-import { createTestDatabase } from "./database.js";
+import { createTestDatabase, type TestDatabase } from "./database.js";
 import { type NodeProcess, spawnNode } from "./processes.js";
 import { startTestRedis, type TestRedis } from "./redis.js";
 import { waitFor } from "./wait.js";
@@ -55,6 +55,8 @@ export interface SaleOptions {
 }
 
 export interface SluiceOptions {
+  /** Stores that were made before, for example to stand a proxy in front of them. */
+  readonly stores?: { readonly redis: TestRedis; readonly database: TestDatabase };
   /** Another way to the servers, for example through a proxy. */
   readonly redisUrl?: string;
   readonly databaseUrl?: string;
@@ -67,7 +69,10 @@ const HOUR = 60 * 60 * 1_000;
 
 /** Prepares the stores; APIs and workers are started one by one. */
 export async function prepareSluice(options: SluiceOptions = {}): Promise<TestSluice> {
-  const [redis, database] = await Promise.all([startTestRedis(), createTestDatabase()]);
+  const { redis, database } = options.stores ?? {
+    redis: await startTestRedis(),
+    database: await createTestDatabase(),
+  };
   const env = {
     DATABASE_URL: options.databaseUrl ?? database.url,
     REDIS_URL: options.redisUrl ?? redis.url,

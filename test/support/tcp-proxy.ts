@@ -22,6 +22,11 @@ export type TcpProxy = {
   delay(ms: number): void;
   /** Nothing arrives, nothing is refused. What was sent meanwhile arrives after `heal()`, as TCP sends again. */
   blackhole(): void;
+  /**
+   * Nothing arrives any more on the connections that are open now, and neither side is told, for ever: what is left of a
+   * connection when a firewall has forgotten it. New ones are fine.
+   */
+  strand(): void;
   /** Ends all faults. A connection that has lost bytes is reset: going on in the middle of a reply never happens. */
   heal(): void;
   close(): Promise<void>;
@@ -86,6 +91,9 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
       controls.hold = true;
       for (const pair of pairs) pair.update();
     },
+    strand: () => {
+      for (const pair of pairs) pair.strand();
+    },
     heal: () => {
       refuse = false;
       Object.assign(controls, { swallow: false, hold: false, delayMs: 0 });
@@ -96,13 +104,14 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
   };
 }
 
-type Pair = { reset(): void; update(): void; lostBytes(): number };
+type Pair = { reset(): void; update(): void; strand(): void; lostBytes(): number };
 
 function connectPair(client: Socket, connect: () => Socket, controls: PipeControls): Pair {
   client.setNoDelay(true);
   let upstream: Socket | undefined;
   let requests: ReturnType<typeof pump> | undefined;
   let replies: ReturnType<typeof pump> | undefined;
+  let stranded = false;
   const reset = () => {
     client.resetAndDestroy();
     upstream?.resetAndDestroy();
@@ -112,8 +121,8 @@ function connectPair(client: Socket, connect: () => Socket, controls: PipeContro
     if (!upstream && !controls.hold && !client.destroyed) {
       upstream = connect();
       upstream.once("error", reset).once("close", () => client.destroySoon());
-      requests = pump(client, upstream, controls, false);
-      replies = pump(upstream, client, controls, true);
+      requests = pump(client, upstream, controls, false, () => stranded);
+      replies = pump(upstream, client, controls, true, () => stranded);
     }
     requests?.update();
     replies?.update();
@@ -121,5 +130,9 @@ function connectPair(client: Socket, connect: () => Socket, controls: PipeContro
   client.once("error", reset).once("close", () => upstream?.destroy());
   client.pause();
   update();
-  return { reset, update, lostBytes: () => replies?.lostBytes() ?? 0 };
+  const strand = () => {
+    stranded = true;
+    update();
+  };
+  return { reset, update, strand, lostBytes: () => replies?.lostBytes() ?? 0 };
 }

@@ -8,8 +8,9 @@ export type PipeControls = { swallow: boolean; swallowedBytes: number; hold: boo
  * Carries bytes one way, in order and with back-pressure.
  *
  * @param isReply whether `swallow` is meant for this direction
+ * @param isStranded whether nothing moves on this connection any more
  */
-export function pump(from: Socket, to: Socket, controls: PipeControls, isReply: boolean) {
+export function pump(from: Socket, to: Socket, controls: PipeControls, isReply: boolean, isStranded: () => boolean) {
   let lostBytes = 0;
   let full = false;
   // Chunks wait for the one before them, so that a shorter delay can't overtake a longer one.
@@ -17,7 +18,7 @@ export function pump(from: Socket, to: Socket, controls: PipeControls, isReply: 
   let waiting = 0;
 
   const update = () => {
-    if (controls.hold || full) from.pause();
+    if (controls.hold || full || isStranded()) from.pause();
     else from.resume();
   };
   const write = (chunk: Buffer) => {
