@@ -118,7 +118,10 @@ export function readRuntimeFile(dataDir: string): RuntimeFile | null {
 function parse<T extends z.ZodType>(shape: T, given: NodeJS.ProcessEnv): z.infer<T> {
   const parsed = shape.safeParse(withoutEmpty(given));
   if (parsed.success) return parsed.data;
-  const lines = parsed.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+  const lines = parsed.error.issues.map((issue) => {
+    const name = issue.path.join(".");
+    return given[name] ? `${name}: ${issue.message}` : `${name} is not set`;
+  });
   throw new ConfigError(`The configuration is not usable. ${lines.join("; ")}. See .env.example.`);
 }
 

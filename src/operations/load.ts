@@ -87,7 +87,9 @@ export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequ
     if (present && willDo) return { kind: "already_loaded", epoch: present.epoch };
 
     if (lease && !lease.taken) {
-      const epoch = await tryLoad(deps, saleId, lease.epoch, options, plausibleSeq(present?.seq));
+      // Also above an epoch that the database has forgotten, set back to a backup: Redis would not go back to a lower one.
+      const seqSeen = Math.max(plausibleSeq(present?.seq), plausibleSeq((present?.epoch ?? 0) * SEQ_PER_EPOCH));
+      const epoch = await tryLoad(deps, saleId, lease.epoch, options, seqSeen);
       if (epoch !== null) return { kind: "loaded", epoch };
     }
     // Further and further apart: epochs are counted, and two loads that overtake each other must not go on for ever.

@@ -128,6 +128,7 @@ describe("loading a sale", () => {
     ["change numbers beyond all reason", (key) => stores.client.hset(key("sale"), "seq", "9007199254740993")],
     ["an epoch that is none", (key) => stores.client.hset(key("sale"), "epoch", "none")],
     ["stock that is no hash", (key) => stores.client.set(key("stock"), "a text")],
+    ["an epoch far ahead of the database's", (key) => stores.client.hset(key("sale"), "epoch", 500)],
     ["holders that are no hash", (key) => stores.client.set(key("holders"), "a text")],
     ["holders that were deleted", (key) => stores.client.del(key("holders"))],
     ["a backlog that is no set", (key) => stores.client.set(key("pending"), "a text")],
