@@ -5,7 +5,7 @@ import type { LiveSale, RequestKey, Reservation } from "./domain/model.js";
 import { SECOND } from "./domain/time.js";
 import { type DependencyHealth, watchDependency } from "./lifecycle/dependency-health.js";
 import { orWhenLate, pause } from "./lifecycle/pause.js";
-import { createBuyerMask, createLogger, type Logger, sampled } from "./observability/logger.js";
+import { createBuyerMask, createLogger, type Logger, type LogRarely, logRarely } from "./observability/logger.js";
 import { createMetrics, type Metrics } from "./observability/metrics.js";
 import { createJournal, type Journal } from "./operations/journal.js";
 import { createLoads, type Loads } from "./operations/loads.js";
@@ -22,6 +22,8 @@ import { connectRedis, type RedisLink } from "./redis/link.js";
 export interface Resources {
   readonly config: Config;
   readonly log: Logger;
+  /** for what may fail thousands of times a second */
+  readonly rarely: LogRarely;
   readonly maskBuyer: (buyerId: string) => string;
   readonly metrics: Metrics;
   readonly redis: RedisLink;
@@ -49,8 +51,9 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
   const { tuning } = config;
   const log = createLogger({ level: config.LOG_LEVEL, name: processName });
   const metrics = createMetrics();
-  const onRedisError = warnSometimes(log, "Redis");
-  const onDatabaseError = warnSometimes(log, "the database");
+  const rarely = logRarely(log, 5 * SECOND);
+  const onRedisError = (error: Error) => rarely("warn", { err: error }, "trouble with Redis");
+  const onDatabaseError = (error: Error) => rarely("warn", { err: error }, "trouble with the database");
 
   const redis = connectRedis({
     url: config.REDIS_URL,
@@ -83,7 +86,7 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
 
   const queues = createOrderQueues(redis, onRedisError);
   const sales = createSaleCache(reads);
-  const base = { config, log, metrics, redis, db, reads, databaseHealth, queues, sales };
+  const base = { config, log, rarely, metrics, redis, db, reads, databaseHealth, queues, sales };
   const loads = createLoads(base);
   const journal = createJournal({ ...base, loads });
   const events = createSaleEvents(config.REDIS_URL, onRedisError);
@@ -130,17 +133,5 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
       ]);
       await Promise.race([closing, pause(SECOND)]);
     },
-  };
-}
-
-/** A dependency that is away fails thousands of calls a second: one line tells it. */
-function warnSometimes(log: Logger, what: string): (error: Error) => void {
-  let latest: Error | null = null;
-  const warn = sampled(5 * SECOND, (leftOut) => {
-    log.warn({ err: latest, leftOut }, `trouble with ${what}`);
-  });
-  return (error) => {
-    latest = error;
-    warn();
   };
 }

@@ -38,15 +38,32 @@ export interface GraphQLContext {
   readonly loaders: Loaders;
 }
 
+/** What the requests of a process have in common. */
+export interface SharedContext extends Pick<GraphQLContext, "deps" | "loaders"> {
+  readonly maskBuyer: (buyerId: string) => string;
+}
+
 /** The context of one request. Rejects with an error that is fit for clients. */
-export async function createContext(
-  scope: RequestScope,
-  shared: Pick<GraphQLContext, "deps" | "loaders">,
-): Promise<GraphQLContext> {
-  const { requestId, log } = scope;
+export async function createContext(scope: RequestScope, shared: SharedContext): Promise<GraphQLContext> {
+  const { requestId } = scope;
+  const { deps, loaders } = shared;
   try {
-    return { requestId, log, principal: await scope.identify(), ...shared };
+    const principal = await scope.identify();
+    let named: Logger | undefined;
+    return {
+      requestId,
+      principal,
+      deps,
+      loaders,
+      // Made for the few requests that have something to log.
+      get log() {
+        named ??= principal
+          ? scope.log.child({ role: principal.role, caller: shared.maskBuyer(principal.buyerId) })
+          : scope.log;
+        return named;
+      },
+    };
   } catch (error) {
-    throw toClientError(error, log);
+    throw toClientError(error, scope.log);
   }
 }

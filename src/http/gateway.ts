@@ -21,6 +21,7 @@ const GRAPHIQL_QUERY = "# A buyer's or operator's token goes under Headers.\nque
 export interface GatewayResources extends GraphQLDeps {
   readonly config: Config;
   readonly log: Logger;
+  readonly maskBuyer: (buyerId: string) => string;
 }
 
 export interface Gateway {
@@ -32,7 +33,8 @@ export interface Gateway {
 export function createGateway(resources: GatewayResources): Gateway {
   const { config, log } = resources;
   const subscriptions = trackSubscriptions();
-  const shared = { deps: resources, loaders: createLoaders(resources) };
+  const { maskBuyer } = resources;
+  const shared = { deps: resources, loaders: createLoaders(resources), maskBuyer };
 
   const yoga = createYoga<RequestScope, GraphQLContext>({
     schema,

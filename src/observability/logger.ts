@@ -29,18 +29,24 @@ export function createBuyerMask(secret: string): (buyerId: string) => string {
   return (buyerId) => `b_${createHmac("sha256", key).update(buyerId).digest("base64url").slice(0, 12)}`;
 }
 
-/** Calls `log` at most once in `everyMs`, telling how many it left out: for hot paths. */
-export function sampled(everyMs: number, log: (leftOut: number) => void): () => void {
-  let nextAt = 0;
-  let leftOut = 0;
-  return () => {
+/** Logs for paths that may fail thousands of times a second; see `logRarely`. */
+export type LogRarely = (level: "warn" | "error", fields: object, message: string) => void;
+
+/**
+ * Logs each message at most once in `everyMs`, with how often it was left out since (`leftOut`): a store that is away
+ * fails every call, and its lines must not bury everything else.
+ */
+export function logRarely(log: Logger, everyMs: number): LogRarely {
+  const messages = new Map<string, { nextAt: number; leftOut: number }>();
+  return (level, fields, message) => {
     const now = performance.now();
-    if (now < nextAt) {
-      leftOut += 1;
+    const known = messages.get(message);
+    if (known && now < known.nextAt) {
+      known.leftOut += 1;
       return;
     }
-    nextAt = now + everyMs;
-    log(leftOut);
-    leftOut = 0;
+    const leftOut = known?.leftOut ?? 0;
+    messages.set(message, { nextAt: now + everyMs, leftOut: 0 });
+    log[level]({ ...fields, ...(leftOut > 0 && { leftOut }) }, message);
   };
 }

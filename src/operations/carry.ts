@@ -4,7 +4,7 @@ import type { DecidedRequest } from "../db/orders.js";
 import { isStage, stageOf } from "../domain/stages.js";
 import { SECOND } from "../domain/time.js";
 import { pause } from "../lifecycle/pause.js";
-import type { Logger } from "../observability/logger.js";
+import type { LogRarely } from "../observability/logger.js";
 import { type Advance, type AdvanceReply, callAdvance, toStage } from "../redis/advance.js";
 import type { RedisLink } from "../redis/link.js";
 import type { Loads } from "./loads.js";
@@ -13,7 +13,7 @@ export interface CarryDeps {
   readonly db: Database;
   readonly redis: RedisLink;
   readonly loads: Loads;
-  readonly log: Logger;
+  readonly rarely: LogRarely;
 }
 
 /** How long a decision waits for a load that is under way before it is left to the forwarder. */
@@ -47,7 +47,7 @@ export async function carryDecisions(
       return;
     }
     if (reply.kind === "damaged") {
-      deps.log.error({ saleId, key: reply.key }, "a key of the sale is damaged");
+      deps.rarely("error", { saleId, key: reply.key }, "a key of the sale is damaged");
       deps.loads.request(saleId, "damaged", epoch);
       return;
     }
@@ -72,7 +72,7 @@ async function tryAdvance(deps: CarryDeps, saleId: string, advances: readonly Ad
   try {
     return await callAdvance(deps.redis, saleId, advances);
   } catch (error) {
-    deps.log.warn({ saleId, requests: advances.length, err: error }, "decided, but Redis could not be told yet");
+    deps.rarely("warn", { saleId, requests: advances.length, err: error }, "decided, but Redis could not be told yet");
     return null;
   }
 }

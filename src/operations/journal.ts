@@ -7,7 +7,7 @@ import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
 import { failpoint } from "../lifecycle/failpoints.js";
 import { type Gather, gather } from "../lifecycle/gather.js";
-import type { Logger } from "../observability/logger.js";
+import type { LogRarely } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import type { OrderQueues } from "../queue/queues.js";
 import { callAdvance, toStage } from "../redis/advance.js";
@@ -20,7 +20,7 @@ export interface JournalDeps {
   readonly queues: OrderQueues;
   readonly loads: Loads;
   readonly databaseHealth: DependencyHealth;
-  readonly log: Logger;
+  readonly rarely: LogRarely;
   readonly metrics: Metrics;
   readonly config: {
     readonly tuning: {
@@ -189,7 +189,8 @@ async function enqueue(
   for (const result of [added, advanced]) {
     // They are durable: the forwarder does what was left undone here.
     if (result.status === "rejected") {
-      deps.log.warn({ saleId, requests: requestIds.length, err: result.reason }, "journaled, but not handed on yet");
+      const fields = { saleId, requests: requestIds.length, err: result.reason };
+      deps.rarely("warn", fields, "journaled, but not handed on yet");
     }
   }
   if (advanced.status === "fulfilled" && advanced.value.kind === "ok" && epoch !== null) {

@@ -6,7 +6,7 @@ import { jitteredMs, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
 import { failpoint } from "../lifecycle/failpoints.js";
 import { orWhenLate } from "../lifecycle/pause.js";
-import type { Logger } from "../observability/logger.js";
+import type { LogRarely } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import { RedisUnavailableError } from "../redis/errors.js";
 import type { RedisLink } from "../redis/link.js";
@@ -22,7 +22,7 @@ export interface ReserveDeps extends ReadReservationsDeps {
   readonly journal: Journal;
   readonly loads: Loads;
   readonly databaseHealth: DependencyHealth;
-  readonly log: Logger;
+  readonly rarely: LogRarely;
   readonly metrics: Metrics;
   readonly config: {
     readonly tuning: {
@@ -131,7 +131,8 @@ async function answer(deps: ReserveDeps, input: ReserveInput, reply: ReserveRepl
     case "too_late":
       throw serviceUnavailable("Reservations can't be made durable right now. Send the same request again.");
     case "damaged":
-      deps.log.error(
+      deps.rarely(
+        "error",
         { saleId: input.saleId, requestId: input.requestId, key: reply.key },
         "a key of the sale is damaged",
       );
@@ -166,7 +167,7 @@ async function makeDurable(deps: ReserveDeps, input: ReserveInput, accepted: Acc
   const outcome = await inTime(deps, input, journaling);
   switch (outcome.kind) {
     case "failed":
-      deps.log.error({ saleId, requestId, err: outcome.error }, "accepted, but the database can't take it");
+      deps.rarely("error", { saleId, requestId, err: outcome.error }, "accepted, but the database can't take it");
       return pending;
     case "unconfirmed":
       return pending;
@@ -192,7 +193,8 @@ async function inTime(
     return await orWhenLate(journaling, deps.config.tuning.deadlines.journalMs, () => unconfirmed);
   } catch (error) {
     // The forwarder finds out what became of it.
-    deps.log.warn({ saleId: input.saleId, requestId: input.requestId, err: error }, "accepted, but not journaled yet");
+    const { saleId, requestId } = input;
+    deps.rarely("warn", { saleId, requestId, err: error }, "accepted, but not journaled yet");
     return unconfirmed;
   }
 }

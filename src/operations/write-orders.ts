@@ -158,7 +158,7 @@ async function report(
     for (const [requestId, row] of await findDecided(deps.db, saleId, earlier)) decided.set(requestId, row);
   }
   if (batch.decisions.some((decision) => decision.outcome !== "ORDERED")) {
-    deps.log.error({ saleId, epoch: batch.epoch }, "the database refused what Redis had accepted");
+    deps.rarely("error", { saleId, epoch: batch.epoch }, "the database refused what Redis had accepted");
   }
   await carryDecisions(deps, saleId, batch.epoch, [...decided.values()]);
   return new Map([...decided].map(([requestId, decision]) => [requestId, { kind: "decided", decision }]));
