@@ -4,18 +4,15 @@ import { createHttpServer } from "./http/server.js";
 import { armFailpoints } from "./lifecycle/failpoints.js";
 import { exitWithParent } from "./lifecycle/parent.js";
 import { stopOnSignals } from "./lifecycle/shutdown.js";
-import { findUnfitness } from "./redis/fitness.js";
+import { findObstacle } from "./preflight.js";
 import { openResources } from "./resources.js";
-
-/** Redis may be away at start: then the API starts all the same, and is not ready. */
-const REDIS_AT_START_MS = 1_000;
 
 async function main(): Promise<void> {
   const config = loadConfig();
   armFailpoints(config.SLUICE_FAILPOINTS);
   const resources = openResources(config, "api");
-  const unfit = await findUnfitness(resources.redis, REDIS_AT_START_MS);
-  if (unfit) throw new ConfigError(unfit);
+  const obstacle = await findObstacle(resources);
+  if (obstacle) throw new ConfigError(obstacle);
   const http = createHttpServer(resources);
 
   const { drainMs } = config.tuning;

@@ -74,7 +74,8 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
   // A connection of its own: slow reads must not look like a database that is away.
   const probe = connectDatabase({ ...pool, name: `${processName}:probe`, pool: 1, waitMs: SECOND });
   const databaseHealth = watchDependency({
-    probe: () => probe.$queryRaw`SELECT 1`,
+    // Not only SELECT 1: a database without our tables can't be sold from.
+    probe: () => probe.$queryRaw`SELECT 1 FROM sales LIMIT 1`,
     intervalMs: SECOND,
     timeoutMs: SECOND,
   });

@@ -3,21 +3,18 @@ import { ConfigError, loadConfig } from "../src/config.js";
 import { armFailpoints } from "../src/lifecycle/failpoints.js";
 import { exitWithParent } from "../src/lifecycle/parent.js";
 import { stopOnSignals } from "../src/lifecycle/shutdown.js";
-import { findUnfitness } from "../src/redis/fitness.js";
+import { findObstacle } from "../src/preflight.js";
 import { openResources } from "../src/resources.js";
 import { startLoops } from "./loops.js";
 import { serveMetrics } from "./metrics-server.js";
 import { serveQueues } from "./serve-queues.js";
 
-/** Redis may be away at start: then the worker starts all the same, and waits for it. */
-const REDIS_AT_START_MS = 1_000;
-
 async function main(): Promise<void> {
   const config = loadConfig();
   armFailpoints(config.SLUICE_FAILPOINTS);
   const resources = openResources(config, "worker");
-  const unfit = await findUnfitness(resources.redis, REDIS_AT_START_MS);
-  if (unfit) throw new ConfigError(unfit);
+  const obstacle = await findObstacle(resources);
+  if (obstacle) throw new ConfigError(obstacle);
   const queues = serveQueues(resources);
   const loops = startLoops(resources, queues);
   const metrics = config.METRICS_PORT === undefined ? null : serveMetrics(resources, config.METRICS_PORT);

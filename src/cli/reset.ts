@@ -1,5 +1,5 @@
 /** `npm run reset`: throws away the embedded databases, secrets and logs of `npm start`. An external DATABASE_URL or REDIS_URL is not touched. */
-import { readdirSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, readStartSettings } from "../config.js";
 import { StartFailure } from "../embedded/failure.js";
@@ -11,7 +11,10 @@ const ours =
   /^(postgres|postgres\.new-[\w.]+|redis|logs|secrets|(runtime|processes|demo-sale)\.json|[\w.-]+\.tmp|instance\.lock\.\d+\.stale)$/;
 
 try {
+  if (process.argv.length > 2)
+    throw new ConfigError("Usage: npm run reset. It takes no arguments, and asks no questions.");
   const { dataDir } = readStartSettings();
+  const hadData = existsSync(dataDir) && readdirSync(dataDir).some((name) => ours.test(name));
   const lock = await takeInstanceLock(dataDir, { purpose: "A reset of Sluice" });
   try {
     await endOrphans(dataDir, (line) => void process.stdout.write(`${line}\n`));
@@ -22,7 +25,8 @@ try {
     lock.release();
   }
   removeIfEmpty(dataDir);
-  process.stdout.write(`${dataDir} is cleared. The next npm start begins anew.\n`);
+  const cleared = `${dataDir} is cleared. The next npm start begins anew.`;
+  process.stdout.write(`${hadData ? cleared : `There was nothing in ${dataDir}.`}\n`);
 } catch (error) {
   if (!(error instanceof ConfigError || error instanceof StartFailure)) throw error;
   process.stderr.write(`${error.message}\n`);

@@ -73,6 +73,31 @@ export async function applyMigrations(input: ApplyMigrationsInput): Promise<{ ap
   }
 }
 
+/**
+ * The migrations that this version of the code needs and the database lacks, by name. Writes nothing.
+ * @throws an error of the driver where the database doesn't answer within `timeoutMs`
+ */
+export async function findPendingMigrations(databaseUrl: string, timeoutMs: number): Promise<string[]> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: "sluice-migrate",
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+  });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const done = new Set(
+      (await readHistory(client))?.filter((row) => row.finished_at).map((row) => row.migration_name),
+    );
+    return readMigrations(defaultMigrationsDir())
+      .map(({ name }) => name)
+      .filter((name) => !done.has(name));
+  } finally {
+    await client.end();
+  }
+}
+
 function readMigrations(directory: string): Migration[] {
   return readdirSync(directory, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

@@ -1,4 +1,5 @@
 /** What `npm start` prints when all is up: where things are, and what to paste first. */
+import { resolve } from "node:path";
 import type { Role } from "../admission/identity.js";
 import type { DemoSale } from "./demo-sale.js";
 
@@ -35,11 +36,16 @@ export function banner({ apiUrl, dataDir, sale, tokens }: BannerInput): string {
   ]);
   const parts = ["ready", table(rows)];
   if (saleRows.length > 0) parts.push(table(saleRows));
-  if (tokenRows.length > 0)
-    parts.push(`Tokens, good for a day (more: npm run --silent token -- buyer <userId>)\n${table(tokenRows)}`);
+  if (tokenRows.length > 0) parts.push(`Tokens, good for a day (more: ${tokenCommand(dataDir)})\n${table(tokenRows)}`);
   if (sale && tokens) parts.push(commands(apiUrl, sale, tokens.buyer.token));
   parts.push("Ctrl-C stops everything.");
   return `${parts.join("\n\n")}\n`;
+}
+
+/** As it must be typed in the checkout's folder, also where the data lies elsewhere. */
+function tokenCommand(dataDir: string): string {
+  const elsewhere = dataDir === resolve(".data") ? "" : `SLUICE_DATA_DIR=${dataDir} `;
+  return `${elsewhere}npm run --silent token -- buyer <userId>`;
 }
 
 function table(rows: readonly [string, string][]): string {

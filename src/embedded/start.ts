@@ -9,6 +9,7 @@ import { SECOND } from "../domain/time.js";
 import { banner } from "./banner.js";
 import { type DemoSale, findOrMakeDemoSale } from "./demo-sale.js";
 import { messageOf, StartFailure } from "./failure.js";
+import { checkGivenRedis, placeOf } from "./given-servers.js";
 import { waitUntilReady } from "./http-client.js";
 import { takeInstanceLock } from "./instance-lock.js";
 import { endOrphans, forgetProcesses, type ProcessName } from "./orphans.js";
@@ -107,6 +108,9 @@ async function bringUpServers(
   const wanted = [settings.DATABASE_URL ? null : "PostgreSQL", settings.REDIS_URL ? null : "Redis"].filter(
     (name) => name !== null,
   );
+  const given = [settings.DATABASE_URL, settings.REDIS_URL].filter((url) => url !== undefined);
+  if (given.length > 0) say(`Using ${given.map(placeOf).join(" and ")}, as the environment says.`);
+  if (settings.REDIS_URL) await checkGivenRedis(settings.REDIS_URL, settings.NODE_ENV === "production");
   if (wanted.length > 0) say(`Starting ${wanted.join(" and ")} …`);
   const bring = async (name: "postgres" | "redis") => {
     const { url, supervised } = await superviseServer(name, settings.dataDir, say);

@@ -24,7 +24,7 @@ export function everyNow(
       } catch (error) {
         failures += 1;
         const level = failures % 10 === 1 ? "warn" : "debug";
-        options.log[level]({ loop: options.name, failures, err: error }, "a turn failed; the next one tries again");
+        options.log[level]({ failures, err: error }, `a turn of the ${options.name} failed; the next one tries again`);
       }
       const slower = Math.min(failures, 4);
       await pause(options.everyMs * (0.8 + Math.random() * 0.4) * (1 + slower / 2), stopping.signal);

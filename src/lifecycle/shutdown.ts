@@ -20,7 +20,10 @@ export function stopOnSignals(options: {
       process.exit(0);
     }, deadlineMs).unref();
     options.stop().then(
-      () => process.exit(0),
+      () => {
+        log.info("stopped");
+        process.exit(0);
+      },
       (error: unknown) => {
         log.error({ err: error }, "the end was not orderly");
         process.exit(1);
