@@ -132,5 +132,10 @@ async function helpOn(
   if (unjournaled.length === 0) return;
   deps.log.info({ saleId, requests: unjournaled.length }, "accepted requests that were never journaled are journaled");
   deps.metrics.forwarded.inc({ outcome: "journaled" }, unjournaled.length);
-  await Promise.all(unjournaled.map((request) => deps.journal.add(saleId, request)));
+  const outcomes = await Promise.all(unjournaled.map((request) => deps.journal.add(saleId, request)));
+  for (const [at, outcome] of outcomes.entries()) {
+    if (outcome.kind !== "failed") continue;
+    const requestId = unjournaled[at]?.requestId;
+    deps.log.error({ saleId, requestId, err: outcome.error }, "accepted, but the database can't take it");
+  }
 }
