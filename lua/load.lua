@@ -59,10 +59,13 @@ if step == 'begin' then
     local generation = tonumber(redis.call('HGET', saleKey, 'g:' .. ARGV[at]) or '') or 0
     redis.call('HSET', saleKey, 'g:' .. ARGV[at], string.format('%d', generation + 1))
   end
+  -- Sentinels: with them a key that holds nothing is there, and one that was deleted is missed.
   redis.call('HSET', holdersKey, '.', '')
+  redis.call('ZADD', pendingKey, 0, '.')
   redis.call('PEXPIREAT', saleKey, forgetAt)
   redis.call('PEXPIREAT', stockKey, forgetAt)
   redis.call('PEXPIREAT', holdersKey, forgetAt)
+  redis.call('PEXPIREAT', pendingKey, forgetAt)
   return { 'OK' }
 end
 
@@ -91,7 +94,6 @@ if step == 'chunk' then
       redis.call('HSETNX', holdersKey, buyer, requestId)
     end
   end
-  redis.call('PEXPIREAT', pendingKey, forgetAt)
   return { 'OK' }
 end
 

@@ -4,7 +4,7 @@
 -- KEYS[1] sale      hash: state, window, limits, epoch, runId, seq, phase, `g:<itemId>` generations
 -- KEYS[2] stock     hash: itemId -> remaining units
 -- KEYS[3] holders   hash: buyerId -> requestId of the live reservation, and the sentinel `.`
--- KEYS[4] pending   zset: requestId by seq, accepted and not decided
+-- KEYS[4] pending   zset: requestId by seq, accepted and not decided; and the sentinel `.`, which is none of them
 -- KEYS[5] request   hash: buyer, item, quantity, stage, rank, reason, at, epoch, seq
 -- ARGV[1] runId     the server's run_id as the connection learnt it
 -- ARGV[2] requestId
@@ -92,7 +92,7 @@ if known[1] == epoch then
   if type(ahead) == 'table' then
     return damaged(pendingKey, 'sale')
   end
-  return { 'KNOWN', nowText, known[1], known[2], known[3], known[4] or '', known[5], ahead or -1 }
+  return { 'KNOWN', nowText, known[1], known[2], known[3], known[4] or '', known[5], ahead and ahead - 1 or -1 }
 end
 
 if state == 'CLOSED' or now >= closesAt then
@@ -108,7 +108,7 @@ if state ~= 'OPEN' then
   return damaged(saleKey, 'sale')
 end
 
--- The sentinel tells a holders key without holders from one that was deleted.
+-- The sentinel tells a key without holders from one that was deleted; so it does of pending.
 local held = redis.pcall('HMGET', holdersKey, '.', buyerId)
 if held.err or not held[1] then
   return damaged(holdersKey, 'sale')
@@ -147,10 +147,11 @@ if remaining < quantity then
   return { 'INSUFFICIENT', nowText, stock }
 end
 
-local backlog = redis.pcall('ZCARD', pendingKey)
-if type(backlog) == 'table' then
+local sentinel = redis.pcall('ZSCORE', pendingKey, '.')
+if type(sentinel) ~= 'string' then
   return damaged(pendingKey, 'sale')
 end
+local backlog = redis.call('ZCARD', pendingKey) - 1
 if backlog >= backlogLimit then
   return { 'BUSY', nowText }
 end
@@ -167,9 +168,6 @@ seq = string.format('%d', redis.call('HINCRBY', saleKey, 'seq', 1))
 redis.call('HINCRBY', stockKey, itemId, -quantity)
 redis.call('HSET', holdersKey, buyerId, requestId)
 redis.call('ZADD', pendingKey, seq, requestId)
-if backlog == 0 then
-  redis.call('PEXPIREAT', pendingKey, forgetAt)
-end
 if known[1] then
   redis.call('DEL', requestKey)
 end

@@ -1,6 +1,7 @@
 import DataLoader from "dataloader";
 import type { Config } from "./config.js";
 import { connectDatabase, type Database } from "./db/client.js";
+import { probeDatabase } from "./db/probe.js";
 import type { LiveSale, RequestKey, Reservation } from "./domain/model.js";
 import { SECOND } from "./domain/time.js";
 import { type DependencyHealth, watchDependency } from "./lifecycle/dependency-health.js";
@@ -71,11 +72,17 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     waitMs: tuning.sql.statementMs,
     statementMs: tuning.sql.readStatementMs,
   });
-  // A connection of its own: slow reads must not look like a database that is away.
-  const probe = connectDatabase({ ...pool, name: `${processName}:probe`, pool: 1, waitMs: SECOND });
+  // A connection of its own, so that slow reads don't look like a database that is away; and a new one every other second,
+  // so that one that is closed to new connections doesn't look well.
+  const probe = connectDatabase({
+    ...pool,
+    name: `${processName}:probe`,
+    pool: 1,
+    waitMs: SECOND,
+    lifetimeSeconds: 2,
+  });
   const databaseHealth = watchDependency({
-    // Not only SELECT 1: a database without our tables can't be sold from.
-    probe: () => probe.$queryRaw`SELECT 1 FROM sales LIMIT 1`,
+    probe: () => probeDatabase(probe),
     intervalMs: SECOND,
     timeoutMs: SECOND,
   });

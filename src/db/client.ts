@@ -14,6 +14,8 @@ export interface DatabaseOptions {
   readonly statementMs: number;
   readonly lockMs: number;
   readonly idleInTransactionMs: number;
+  /** how long a connection is used before it is made anew, in seconds; for ever where left out */
+  readonly lifetimeSeconds?: number;
   onError(error: Error): void;
 }
 
@@ -35,6 +37,7 @@ export function connectDatabase(options: DatabaseOptions): Database {
     statement_timeout: options.statementMs,
     lock_timeout: options.lockMs,
     idle_in_transaction_session_timeout: options.idleInTransactionMs,
+    ...(options.lifetimeSeconds !== undefined && { maxLifetimeSeconds: options.lifetimeSeconds }),
   });
   giveUpSilentConnections(pool, options.statementMs + options.lockMs + SILENCE_MS);
   const adapter = new PrismaPg(pool, {
@@ -60,6 +63,9 @@ function giveUpSilentConnections(pool: pg.Pool, silentMs: number): void {
   pool.on("acquire", (client) => inUse.add(client));
   pool.on("release", (_error, client) => inUse.delete(client));
   pool.on("connect", (client) => {
+    // Between the pool and Prisma there is a moment in which nobody listens: a server that ends the connection just then
+    // would end the process. Whoever uses it next hears of it all the same.
+    client.on("error", () => {});
     const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
     stream.setTimeout(silentMs, () => {
       if (inUse.has(client)) stream.destroy(new Error("Connection terminated: the database was silent for too long"));

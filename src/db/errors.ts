@@ -11,8 +11,11 @@ interface DriverCause {
 const CONTENTION_STATES = new Set(["40001", "40P01", "55P03"]);
 const CONTENTION_CODES = new Set(["P2034", "P2039"]);
 
-/** statement timeout (the server is too slow), shutdowns, idle in transaction, no room for a connection */
-const UNAVAILABLE_STATES = /^(57014|57P0.|25P0[34]|08...|53...|58...|XX00.)$/;
+/**
+ * statement timeout (the server is too slow), shutdowns, idle in transaction, no room for a connection or on the disk,
+ * read-only (a standby, a full disk, an operator's switch), closed to connections
+ */
+const UNAVAILABLE_STATES = /^(57014|57P0.|25P0[34]|25006|55000|08...|53...|58...|XX00.)$/;
 /** not reachable, timed out, closed, pool or transaction timeout */
 const UNAVAILABLE_CODES = new Set(["P1001", "P1002", "P1008", "P1017", "P2024", "P2028", "P2037"]);
 const UNAVAILABLE_KINDS = new Set(["DatabaseNotReachable", "ConnectionClosed", "SocketTimeout", "TooManyConnections"]);

@@ -1,6 +1,6 @@
 /** What clients are told of a failure: a stable code and a text of ours, never an internal one. */
 import { GraphQLError, type GraphQLErrorExtensions, type GraphQLFormattedError } from "graphql";
-import { isDatabaseUnavailable } from "../db/errors.js";
+import { isContention, isDatabaseUnavailable } from "../db/errors.js";
 import { type ErrorCode, SluiceError, serviceUnavailable } from "../domain/errors.js";
 import type { Logger } from "../observability/logger.js";
 import { RedisUnavailableError } from "../redis/errors.js";
@@ -65,9 +65,9 @@ function translate(failure: unknown, located: GraphQLError | undefined, log: Log
   return rebuilt(located, MASKED, { code: "INTERNAL_SERVER_ERROR", ...(ofField ? {} : { http: { status: 500 } }) });
 }
 
-/** A store that is away is no fault of ours, and no internal error: trying again helps. */
+/** A store that is away, or whose rows others hold for too long, is no fault of ours, and no internal error: trying again helps. */
 function isOutage(error: unknown): boolean {
-  return error instanceof RedisUnavailableError || isDatabaseUnavailable(error);
+  return error instanceof RedisUnavailableError || isDatabaseUnavailable(error) || isContention(error);
 }
 
 function rootOf(error: unknown): unknown {

@@ -16,8 +16,22 @@ export function createLogger(options: LoggerOptions): Logger {
     base: { process: options.name, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
     redact: ["*.authorization", "authorization", "headers.authorization", "*.token", "token"],
   });
+}
+
+/** What logs tell of an error. Not all it carries: ioredis hangs a command's arguments on it, Prisma a refused row's values. */
+function describeError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { code, cause } = error as Error & { code?: unknown };
+  return {
+    type: error.name,
+    message: error.message,
+    ...(typeof code === "string" && { code }),
+    stack: error.stack,
+    ...(cause instanceof Error && { cause: describeError(cause) }),
+  };
 }
 
 /**

@@ -72,8 +72,11 @@ export async function reserve(deps: ReserveDeps, input: ReserveInput): Promise<R
   if (!isId(input.itemId)) throw notFound("There is no such item in this sale.");
   try {
     const { requestMs } = deps.config.tuning.deadlines;
-    const deciding = askRedis(deps, input).then((reply) => answer(deps, input, reply));
+    const progress: Progress = { accepted: null };
+    const deciding = askRedis(deps, input).then((reply) => answer(deps, input, reply, progress));
     const outcome = await orWhenLate(deciding, requestMs, () => {
+      // Redis has said yes: whoever asks again learns more, and the forwarder finishes it in any case.
+      if (progress.accepted) return progress.accepted;
       throw serviceUnavailable("There was no answer in time. Send the same request again.");
     });
     deps.metrics.reservations.inc({ outcome: outcome.kind });
@@ -82,6 +85,12 @@ export async function reserve(deps: ReserveDeps, input: ReserveInput): Promise<R
     deps.metrics.reservations.inc({ outcome: error instanceof SluiceError ? error.code.toLowerCase() : "error" });
     throw error;
   }
+}
+
+/** How far a request has come, for when its time is over. */
+interface Progress {
+  /** what can be said of it since Redis has accepted it */
+  accepted: ReserveOutcome | null;
 }
 
 async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveReply> {
@@ -98,13 +107,18 @@ async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<Reserve
   }
 }
 
-async function answer(deps: ReserveDeps, input: ReserveInput, reply: ReserveReply): Promise<ReserveOutcome> {
+async function answer(
+  deps: ReserveDeps,
+  input: ReserveInput,
+  reply: ReserveReply,
+  progress: Progress,
+): Promise<ReserveOutcome> {
   switch (reply.kind) {
     case "accepted":
       failpoint("reserve.after_script");
-      return makeDurable(deps, input, { ...reply, stage: "PENDING", reason: null });
+      return makeDurable(deps, input, { ...reply, stage: "PENDING", reason: null }, progress);
     case "known":
-      if (reply.stage === "PENDING") return makeDurable(deps, input, reply);
+      if (reply.stage === "PENDING") return makeDurable(deps, input, reply, progress);
       return {
         kind: UNDECIDED.has(reply.stage) ? "queued" : "decided",
         reservation: reservationOf(input, reply),
@@ -153,13 +167,19 @@ interface Accepted {
 }
 
 /** Journals an accepted request: QUEUED once its row is committed, PENDING where that isn't known in time. */
-async function makeDurable(deps: ReserveDeps, input: ReserveInput, accepted: Accepted): Promise<ReserveOutcome> {
+async function makeDurable(
+  deps: ReserveDeps,
+  input: ReserveInput,
+  accepted: Accepted,
+  progress: Progress,
+): Promise<ReserveOutcome> {
   const { epoch, seq, at } = accepted;
   const pending: ReserveOutcome = {
     kind: "pending",
     reservation: reservationOf(input, accepted),
     retryAfterMs: jitteredMs(1 * SECOND, 3 * SECOND),
   };
+  progress.accepted = pending;
   // Repeats come however much waits already: what they ask for is in Redis, and the forwarder sees to it.
   if (!deps.journal.hasRoom()) return pending;
   const { requestId, buyerId, itemId, quantity, saleId } = input;

@@ -12,6 +12,9 @@ export interface SaleInRedis {
   readonly remaining: ReadonlyMap<string, number>;
 }
 
+/** A member of holders and pending that is no buyer and no request, so that the keys are there as long as the sale is. */
+const SENTINEL = ".";
+
 const NOTHING: SaleInRedis = {
   loaded: false,
   loading: false,
@@ -30,18 +33,22 @@ export async function readSalesInRedis(link: RedisLink, saleIds: readonly string
       const keys = saleKeys(saleId);
       pipeline.hmget(keys.sale, "phase", "runId", "epoch", "stateVersion", "seq");
       pipeline.hgetall(keys.stock);
+      pipeline.hexists(keys.holders, SENTINEL);
+      pipeline.zscore(keys.pending, SENTINEL);
     }
     const replies = (await pipeline.exec()) ?? [];
     return saleIds.map((_, at) => {
-      const sale = unlessDamaged<(string | null)[]>(replies[2 * at]);
-      const stock = unlessDamaged<Record<string, string>>(replies[2 * at + 1]) ?? {};
+      const sale = unlessDamaged<(string | null)[]>(replies[4 * at]);
+      const stock = unlessDamaged<Record<string, string>>(replies[4 * at + 1]) ?? {};
+      const holders = unlessDamaged<number>(replies[4 * at + 2]);
+      const pending = unlessDamaged<string>(replies[4 * at + 3]);
       // One damaged sale must not take the others' reading away: it counts as not loaded, which gets it loaded again. Every
-      // sale has items, so one without any stock has lost its key.
+      // sale has items, so one without any stock has lost its key; the other two have their sentinels.
       if (!sale) return NOTHING;
-      const hasStock = Object.keys(stock).length > 0;
+      const whole = Object.keys(stock).length > 0 && holders === 1 && pending !== null;
       const [phase, loadedOn, epoch, stateVersion, seq] = sale;
       return {
-        loaded: phase === "READY" && loadedOn === runId && hasStock,
+        loaded: phase === "READY" && loadedOn === runId && whole,
         loading: phase === "LOADING" && loadedOn === runId,
         epoch: Number(epoch ?? 0),
         stateVersion: Number(stateVersion ?? 0),
@@ -86,7 +93,8 @@ export async function readRequestsInRedis(
     const replies = (await pipeline.exec()) ?? [];
     return wanted.map(({ requestId }, at) => {
       const hash = unlessDamaged<Record<string, string>>(replies[2 * at]);
-      const ahead = unlessDamaged<number>(replies[2 * at + 1]);
+      const rank = unlessDamaged<number>(replies[2 * at + 1]);
+      const ahead = rank === null ? null : rank - 1;
       return hash && parseRequest(requestId, hash, ahead);
     });
   });

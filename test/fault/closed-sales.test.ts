@@ -88,6 +88,20 @@ test("keys of a sale that were deleted one by one are mended by the next who mee
   await settleAndCheck(sluice.databaseUrl, sluice.redis.url, sale.id);
 });
 
+test("a waiting line that was deleted while an API died over a request is missed, and its unit comes back", async () => {
+  const api = await sluice.startApi();
+  const doomed = await sluice.startApi({ SLUICE_FAILPOINTS: "reserve.after_script=kill" });
+  await sluice.startWorker();
+  const sale = await sluice.createSale(api, { initial: [5] });
+  const token = await sluice.token("buyer", "unlucky");
+  const requestId = randomUUID();
+  await expect(reserve(doomed, token, sale, { requestId })).rejects.toThrow();
+  const client = new Redis(sluice.redis.url);
+  await client.del(`sluice:{${sale.id}}:pending`).finally(() => client.disconnect());
+  await settleAndCheck(sluice.databaseUrl, sluice.redis.url, sale.id);
+  expect((await reserve(api, token, sale, { requestId })).data?.reserve.status).toBe("QUEUED");
+});
+
 test("a requestId of no particular version becomes an order like any other", async () => {
   const api = await sluice.startApi();
   await sluice.startWorker();

@@ -85,7 +85,7 @@ it("holders that were deleted are not taken for a sale that nobody has bought in
 });
 
 it("a sale of which one key is left, or one is missing, sells nothing", async () => {
-  for (const name of ["sale", "stock", "holders"] as const) {
+  for (const name of ["sale", "stock", "holders", "pending"] as const) {
     const sale = await openSale(bench);
     await bench.client.del(sale.keys[name]);
     const reply = await bench.untouchedBy(() => reserve(bench.link, sale, 1));
