@@ -109,6 +109,21 @@ describe("an accepted request", () => {
     await stores.expectSound(sale);
   });
 
+  it("whose time is over before it is journaled is PENDING, not an error: stock is held for it", async () => {
+    const hasty = await openProcess(stores, { tuning: { deadlines: { requestMs: 300 } } });
+    const fence = "SELECT pg_advisory_xact_lock(hashtextextended('sluice:fence:' || $1, 0))";
+    const loader = await transactionOnTheSide(stores, fence, [sale.id]);
+    const requestId = randomUUID();
+    expect((await ask(hasty, sale, "anna", { requestId })).kind).toBe("pending");
+    await loader.rollback();
+    await waitFor(async () => (await ask(hasty, sale, "anna", { requestId })).kind === "queued", {
+      what: "the repeat to be QUEUED",
+    });
+    expect(await rowsOf()).toBe(1);
+    await writeOrders(sluice, sale.id, [requestId]);
+    await stores.expectSound(sale);
+  });
+
   it("that the database can't take fails alone: those beside it are written", async () => {
     const good = await Promise.all(["anna", "bert", "carla"].map((buyerId) => acceptOnly(sluice, sale, buyerId)));
     const bad = { ...(await acceptOnly(sluice, sale, "dora")), buyerId: "not an id of ours" };
