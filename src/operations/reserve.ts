@@ -1,8 +1,7 @@
 import { badUserInput, notFound, SluiceError, serviceUnavailable } from "../domain/errors.js";
 import { isId } from "../domain/ids.js";
-import type { Reservation } from "../domain/model.js";
-import { type ReservationReason, type Stage, UNDECIDED } from "../domain/stages.js";
-import { jitteredMs, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
+import { UNDECIDED } from "../domain/stages.js";
+import { jitteredMs, SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
 import { failpoint } from "../lifecycle/failpoints.js";
 import { orWhenLate } from "../lifecycle/pause.js";
@@ -11,16 +10,15 @@ import type { Metrics } from "../observability/metrics.js";
 import { RedisUnavailableError } from "../redis/errors.js";
 import type { RedisLink } from "../redis/link.js";
 import { callReserve, type ReserveReply } from "../redis/reserve.js";
+import { type AnswerStoredDeps, answerFromHolder, answerFromRow, answerWithoutRedis } from "./answer-stored.js";
 import type { Journal, JournalOutcome } from "./journal.js";
-import type { Loads } from "./loads.js";
-import { type ReadReservationsDeps, readReservations } from "./read-reservations.js";
-import type { SaleCache } from "./sale-cache.js";
+import { type Accepted, type ReserveInput, type ReserveOutcome, reservationOf } from "./reserve-outcome.js";
 
-export interface ReserveDeps extends ReadReservationsDeps {
+export type { ReserveInput, ReserveOutcome };
+
+export interface ReserveDeps extends AnswerStoredDeps {
   readonly redis: RedisLink;
-  readonly sales: SaleCache;
   readonly journal: Journal;
-  readonly loads: Loads;
   readonly databaseHealth: DependencyHealth;
   readonly rarely: LogRarely;
   readonly metrics: Metrics;
@@ -30,32 +28,6 @@ export interface ReserveDeps extends ReadReservationsDeps {
     };
   };
 }
-
-export interface ReserveInput {
-  readonly buyerId: string;
-  readonly saleId: string;
-  readonly itemId: string;
-  /** 1 or more */
-  readonly quantity: number;
-  /** lower-case UUID, made once for one intention to buy and sent again on every retry */
-  readonly requestId: string;
-}
-
-/** What a request came to. Expected answers are values; what can't be decided now is thrown. */
-export type ReserveOutcome =
-  | {
-      kind: "queued" | "pending" | "decided" | "already_reserved";
-      reservation: Reservation;
-      retryAfterMs?: number;
-    }
-  | { kind: "sold_out" }
-  | { kind: "insufficient"; remaining: number }
-  | { kind: "limit_exceeded"; maxPerBuyer: number }
-  | { kind: "not_started"; retryAfterMs: number }
-  | { kind: "ended" }
-  | { kind: "paused"; retryAfterMs: number }
-  | { kind: "request_conflict" }
-  | { kind: "busy"; retryAfterMs: number };
 
 /**
  * Reserves stock for a buyer: one decision in Redis, made durable before it is called QUEUED.
@@ -126,7 +98,7 @@ async function answer(
     case "conflict":
       return { kind: "request_conflict" };
     case "held":
-      return alreadyReserved(deps, input.saleId, reply.requestId);
+      return answerFromHolder(deps, input.saleId, reply.requestId);
     case "sold_out":
     case "ended":
       return { kind: reply.kind };
@@ -155,15 +127,6 @@ async function answer(
     case "not_loaded":
       return answerWithoutRedis(deps, input);
   }
-}
-
-interface Accepted {
-  readonly epoch: number;
-  readonly seq: number;
-  readonly stage: Stage;
-  readonly reason: ReservationReason | null;
-  readonly at: Date;
-  readonly ahead: number | null;
 }
 
 /** Journals an accepted request: QUEUED once its row is committed, PENDING where that isn't known in time. */
@@ -219,63 +182,8 @@ async function inTime(
   }
 }
 
-async function alreadyReserved(deps: ReserveDeps, saleId: string, requestId: string): Promise<ReserveOutcome> {
-  const [reservation] = await readReservations(deps, [{ saleId, requestId }]);
-  if (!reservation) throw serviceUnavailable("Your reservation can't be read right now. Send the same request again.");
-  return { kind: "already_reserved", reservation };
-}
-
-/** The state of a request that the database knows. */
-async function answerFromRow(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
-  const [reservation] = await readReservations(deps, [input]);
-  if (!reservation) throw serviceUnavailable("Your reservation can't be read right now. Send the same request again.");
-  const { buyerId, itemId, quantity, stage } = reservation;
-  if (buyerId !== input.buyerId || itemId !== input.itemId || quantity !== input.quantity) {
-    return { kind: "request_conflict" };
-  }
-  return { kind: UNDECIDED.has(stage) ? "queued" : "decided", reservation };
-}
-
-/** What can be said of a sale that isn't in Redis; one that should be is loaded meanwhile. */
-async function answerWithoutRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
-  const sale = await deps.sales.get(input.saleId).catch((error: unknown) => {
-    throw serviceUnavailable("The sale can't be read right now. Send the same request again.", error);
-  });
-  if (!sale) throw notFound("There is no such sale.");
-  if (!sale.items.some((item) => item.id === input.itemId)) throw notFound("There is no such item in this sale.");
-  const now = deps.redis.clock.now();
-  if (sale.state === "DRAFT") {
-    const untilOpen = sale.opensAt.getTime() - now;
-    return { kind: "not_started", retryAfterMs: untilOpen > 0 ? untilOpen : jitteredMs(1 * SECOND, 3 * SECOND) };
-  }
-  if (now > sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS) {
-    const [known] = await readReservations(deps, [input]);
-    return known ? answerFromRow(deps, input) : { kind: "ended" };
-  }
-  deps.loads.request(sale.id, "not_loaded");
-  throw serviceUnavailable("The sale is being loaded. Send the same request again.");
-}
-
 /** A key that the whole sale needs is gone or of a wrong type: only a load brings it back. */
 async function repair(deps: ReserveDeps, saleId: string): Promise<void> {
   const sale = await deps.sales.get(saleId).catch(() => null);
   if (sale) deps.loads.request(saleId, "damaged", sale.epoch);
-}
-
-function reservationOf(input: ReserveInput, state: Accepted): Reservation {
-  const { saleId, requestId, buyerId, itemId, quantity } = input;
-  return {
-    saleId,
-    requestId,
-    buyerId,
-    itemId,
-    quantity,
-    stage: state.stage,
-    reason: state.reason,
-    ahead: UNDECIDED.has(state.stage) ? state.ahead : null,
-    createdAt: state.at,
-    updatedAt: state.at,
-    // Undecided requests have no order; of others it is read where it is asked for.
-    ...(UNDECIDED.has(state.stage) && { order: null }),
-  };
 }
