@@ -120,14 +120,16 @@ async function writeBatch(
   return report(deps, saleId, requestIds, batch);
 }
 
-/** Those of the requests that there is stock for, the earliest accepted first. */
+/** Those of the requests that there is stock for, the earliest accepted first, one of each buyer. */
 function fitting(open: readonly OpenRequest[], available: ReadonlyMap<string, number>): OpenRequest[] {
   const left = new Map(available);
+  const buyers = new Set<string>();
   const fit = [...open]
     .sort((a, b) => a.seq - b.seq)
     .filter((request) => {
       const units = left.get(request.itemId) ?? 0;
-      if (units < request.quantity) return false;
+      if (units < request.quantity || buyers.has(request.buyerId)) return false;
+      buyers.add(request.buyerId);
       left.set(request.itemId, units - request.quantity);
       return true;
     });
