@@ -9,25 +9,27 @@ import { findFreePort } from "./ports.js";
 import { type Cluster, prepareCluster } from "./postgres-cluster.js";
 import { makeDataDir, readIfThere } from "./private-files.js";
 import { sendSignal, workingDirectoryOf } from "./process-identity.js";
-import { describeExit, type Exit, type Running, type Spawned, spawnDetached, stopWithin, tailOf } from "./spawn.js";
+import {
+  describeExit,
+  type Exit,
+  type Running,
+  type ServerOptions,
+  type Spawned,
+  spawnDetached,
+  stopWithin,
+  tailOf,
+} from "./spawn.js";
 
 const START_DEADLINE_MS = 60_000; // a crash recovery has to fit in
 const STOP_DEADLINE_MS = 30_000; // a fast shutdown writes a checkpoint
 
 /** How the database is to run. */
-export interface PostgresOptions {
-  readonly dataDir: string;
-  /** Where left out, a free one is chosen. */
-  readonly port?: number;
+export interface PostgresOptions extends ServerOptions {
   /**
    * false for tests: commits are then safe from a killed process, though not from a power cut.
    * @defaultValue true
    */
   readonly fsync?: boolean;
-  /** More arguments for the server, for example `["-c", "shared_buffers=16MB"]`. */
-  readonly extraArgs?: readonly string[];
-  /** Called at once when there is a process, long before it is ready. */
-  readonly onSpawn?: (pid: number) => void;
 }
 
 /** A PostgreSQL that accepts connections. */

@@ -7,22 +7,24 @@ import { StartFailure } from "./failure.js";
 import { findFreePort } from "./ports.js";
 import { makeDataDir, readOrCreateSecret } from "./private-files.js";
 import { sendSignal } from "./process-identity.js";
-import { describeExit, type Exit, type Running, type Spawned, spawnDetached, stopWithin, tailOf } from "./spawn.js";
+import {
+  describeExit,
+  type Exit,
+  type Running,
+  type ServerOptions,
+  type Spawned,
+  spawnDetached,
+  stopWithin,
+  tailOf,
+} from "./spawn.js";
 
 const START_DEADLINE_MS = 60_000; // a long append-only file has to be read
 const STOP_DEADLINE_MS = 15_000;
 
 /** How Redis is to run. */
-export interface RedisOptions {
-  readonly dataDir: string;
-  /** Where left out, a free one is chosen. */
-  readonly port?: number;
+export interface RedisOptions extends ServerOptions {
   /** @defaultValue true: synced to disk once a second */
   readonly appendonly?: boolean;
-  /** More arguments for the server, for example `["--maxmemory", "64mb"]`. */
-  readonly extraArgs?: readonly string[];
-  /** Called at once when there is a process, long before it is ready. */
-  readonly onSpawn?: (pid: number) => void;
 }
 
 /** A Redis that answers. */

@@ -9,6 +9,17 @@ import { sendSignal } from "./process-identity.js";
 
 const KEEP_LOG_BYTES = 20 * 1024 * 1024;
 
+/** How a server of our own is to run. */
+export interface ServerOptions {
+  readonly dataDir: string;
+  /** Where left out, a free one is chosen. */
+  readonly port?: number;
+  /** More arguments for the server, for example `["--maxmemory", "64mb"]`. */
+  readonly extraArgs?: readonly string[];
+  /** Called at once when there is a process, long before it is ready. */
+  readonly onSpawn?: (pid: number) => void;
+}
+
 /** How a process ended. */
 export interface Exit {
   readonly code: number | null;
