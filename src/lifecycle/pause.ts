@@ -22,14 +22,23 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 export async function orWhenLate<Result, Late>(
   work: Promise<Result>,
   ms: number,
-  late: () => Late,
+  late: () => Late | Promise<Late>,
 ): Promise<Result | Late> {
-  const inTime = new AbortController();
+  let inTime = false;
+  const note = () => {
+    inTime = true;
+  };
+  work.then(note, note);
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  })
+    .then(readWhatArrived)
+    .then(async (): Promise<Result | Late> => (inTime ? await work : await late()));
   try {
-    return await Promise.race([work, pause(ms, inTime.signal).then(readWhatArrived).then(late)]);
+    return await Promise.race([work, tooLate]);
   } finally {
-    inTime.abort();
-    work.catch(() => {});
+    clearTimeout(timer);
   }
 }
 

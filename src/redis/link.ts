@@ -91,6 +91,11 @@ export function connectRedis(options: LinkOptions): RedisLink {
     return facts.runId;
   };
 
+  const onUsable = (listener: () => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+
   return {
     client,
     clock,
@@ -101,7 +106,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
     async run(command) {
       try {
         const received = silence.received();
-        return await orWhenLate(command(client, runId()), options.commandTimeoutMs, () => {
+        const reply = await orWhenLate(command(client, runId()), options.commandTimeoutMs, () => {
           if (silence.lasts(received)) {
             // Not only when it has closed: a peer that is frozen does not close its side, and ioredis waits two seconds.
             facts = null;
@@ -109,29 +114,23 @@ export function connectRedis(options: LinkOptions): RedisLink {
           }
           throw new RedisUnavailableError(`no reply within ${options.commandTimeoutMs} ms`);
         });
+        silence.broken();
+        return reply;
       } catch (error) {
         throw asRedisError(error);
       }
     },
     whenUsable(timeoutMs) {
       if (facts) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        const listener = () => {
-          clearTimeout(timer);
-          listeners.delete(listener);
-          resolve();
-        };
-        const timer = setTimeout(() => {
-          listeners.delete(listener);
-          reject(new RedisUnavailableError(`no Redis server answered within ${timeoutMs} ms`));
-        }, timeoutMs);
-        listeners.add(listener);
+      let stopListening = () => {};
+      const met = new Promise<void>((resolve) => {
+        stopListening = onUsable(resolve);
       });
+      return orWhenLate(met, timeoutMs, () => {
+        throw new RedisUnavailableError(`no Redis server answered within ${timeoutMs} ms`);
+      }).finally(stopListening);
     },
-    onUsable(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onUsable,
     async close() {
       await closeClient(client);
     },
@@ -189,10 +188,8 @@ export function reconnectDelay(attempt: number): number {
 export async function closeClient(client: Redis): Promise<void> {
   if (client.status === "end") return;
   const goodbye = client.status === "ready" ? client.quit().then(() => {}) : Promise.reject(new Error("not connected"));
-  await Promise.race([
-    goodbye.catch(() => client.disconnect()),
-    new Promise<void>((resolve) => setTimeout(resolve, 500).unref()).then(() => client.disconnect()),
-  ]);
+  const hangUp = () => client.disconnect();
+  await orWhenLate(goodbye.catch(hangUp), 500, hangUp);
 }
 
 async function meetServer(client: Redis, clock: RedisClock): Promise<ServerFacts> {
