@@ -1,11 +1,13 @@
-import DataLoader from "dataloader";
+import type DataLoader from "dataloader";
 import type { Config } from "./config.js";
 import { connectDatabase, type Database } from "./db/client.js";
 import { probeDatabase } from "./db/probe.js";
+import { orderIdOf } from "./domain/ids.js";
 import type { LiveSale, RequestKey, Reservation } from "./domain/model.js";
 import { SECOND } from "./domain/time.js";
 import { type DependencyHealth, watchDependency } from "./lifecycle/dependency-health.js";
-import { orWhenLate, pause } from "./lifecycle/pause.js";
+import { joinReads } from "./lifecycle/join-reads.js";
+import { orWhenLate } from "./lifecycle/pause.js";
 import { createBuyerMask, createLogger, type Logger, type LogRarely, logRarely } from "./observability/logger.js";
 import { createMetrics, type Metrics } from "./observability/metrics.js";
 import { createJournal, type Journal } from "./operations/journal.js";
@@ -103,11 +105,10 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     everyMs: SALE_TICK_MS,
     onError: (error) => log.debug({ err: error }, "a watched sale can't be read"),
   });
-  const reservationLoader = new DataLoader<RequestKey, Reservation | null>((keys) => readReservations(base, keys), {
-    cache: false,
-    maxBatchSize: 500,
-    batchScheduleFn: (run) => void setTimeout(run, 2),
-  });
+  const reservationLoader = joinReads<RequestKey, Reservation>(
+    (keys) => readReservations(base, keys),
+    ({ saleId, requestId }) => orderIdOf(saleId, requestId),
+  );
 
   return {
     ...base,
@@ -118,18 +119,17 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
     tickers,
     reservationLoader,
     async readiness() {
-      const answering = redis
+      const answered = await redis
         .run((client) => client.ping())
         .then(
           () => true,
           () => false,
         );
-      const answered = await orWhenLate(answering, SECOND / 2, () => false);
       metrics.dependencyUp.set({ dependency: "redis" }, answered ? 1 : 0);
       return { redis: answered, database: databaseHealth.isUp() };
     },
     async close(deadlineMs) {
-      await Promise.race([Promise.all([journal.drained(), loads.settled()]), pause(deadlineMs)]);
+      await orWhenLate(Promise.all([journal.drained(), loads.settled()]), deadlineMs, () => {});
       databaseHealth.stop();
       const closing = Promise.allSettled([
         queues.close(),
@@ -139,7 +139,7 @@ export function openResources(config: Config, processName: "api" | "worker"): Re
         reads.$disconnect(),
         probe.$disconnect(),
       ]);
-      await Promise.race([closing, pause(SECOND)]);
+      await orWhenLate(closing, SECOND, () => {});
     },
   };
 }

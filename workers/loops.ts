@@ -19,11 +19,11 @@ export function startLoops(resources: Resources, queues: ServedQueues): Loop[] {
     everyNow({ name: "relay", everyMs: loops.relayMs, log }, () => relay(resources)),
     everyNow({ name: "closer", everyMs: loops.closerMs, log }, () => closeSales(resources)),
     everyNow({ name: "forwarder", everyMs: loops.forwarderMs, log }, async () => {
-      const sales = new Map(queues.sales().map((sale) => [sale.id, sale]));
-      for (const saleId of passes.keys()) if (!sales.has(saleId)) passes.delete(saleId);
-      await forEachSale(log, [...sales.keys()], async (saleId) => {
-        const sale = sales.get(saleId);
-        if (sale) passes.set(saleId, await forward(resources, saleId, sale.epoch, passes.get(saleId) ?? 0));
+      const sales = queues.sales();
+      const ids = new Set(sales.map(({ id }) => id));
+      for (const id of passes.keys()) if (!ids.has(id)) passes.delete(id);
+      await forEachSale(log, sales, async ({ id, epoch }) => {
+        passes.set(id, await forward(resources, id, epoch, passes.get(id) ?? 0));
       });
     }),
   ];

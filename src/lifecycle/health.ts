@@ -1,5 +1,5 @@
 /** Two questions that load balancers and supervisors ask: is the process alive, and is it able to sell. */
-import { pause } from "../lifecycle/pause.js";
+import { orWhenLate } from "./pause.js";
 
 /** Answers within a second, with room for the way back. */
 const READY_WITHIN_MS = 900;
@@ -23,10 +23,12 @@ export interface Health {
 
 /** The health of a process. `isClosing` makes it unready, so that a balancer sends nothing more. */
 export function createHealth(resources: { readiness(): Promise<Readiness> }, isClosing: () => boolean): Health {
+  const away = { redis: false, database: false };
   let asking: Promise<Readiness> | undefined;
   // One question at a time, however many ask: the endpoint needs no token and must not become a load on Redis.
   const ask = () => {
-    asking ??= inTime(resources.readiness()).finally(() => {
+    const answering = () => resources.readiness().catch(() => away);
+    asking ??= orWhenLate(answering(), READY_WITHIN_MS, () => away).finally(() => {
       asking = undefined;
     });
     return asking;
@@ -41,14 +43,4 @@ export function createHealth(resources: { readiness(): Promise<Readiness> }, isC
       return { httpStatus: able ? 200 : 503, body: { status, redis, database } };
     },
   };
-}
-
-async function inTime(answer: Promise<Readiness>): Promise<Readiness> {
-  const away = { redis: false, database: false };
-  const answered = new AbortController();
-  try {
-    return await Promise.race([answer.catch(() => away), pause(READY_WITHIN_MS, answered.signal).then(() => away)]);
-  } finally {
-    answered.abort();
-  }
 }

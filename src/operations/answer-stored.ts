@@ -1,4 +1,5 @@
 import { notFound, serviceUnavailable } from "../domain/errors.js";
+import type { Reservation } from "../domain/model.js";
 import { UNDECIDED } from "../domain/stages.js";
 import { jitteredMs, REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
 import type { Loads } from "./loads.js";
@@ -27,6 +28,10 @@ export async function answerFromHolder(
 export async function answerFromRow(deps: AnswerStoredDeps, input: ReserveInput): Promise<ReserveOutcome> {
   const [reservation] = await readReservations(deps, [input]);
   if (!reservation) throw serviceUnavailable("Your reservation can't be read right now. Send the same request again.");
+  return answerAs(input, reservation);
+}
+
+function answerAs(input: ReserveInput, reservation: Reservation): ReserveOutcome {
   const { buyerId, itemId, quantity, stage } = reservation;
   if (buyerId !== input.buyerId || itemId !== input.itemId || quantity !== input.quantity) {
     return { kind: "request_conflict" };
@@ -48,7 +53,7 @@ export async function answerWithoutRedis(deps: AnswerStoredDeps, input: ReserveI
   }
   if (now > sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS) {
     const [known] = await readReservations(deps, [input]);
-    return known ? answerFromRow(deps, input) : { kind: "ended" };
+    return known ? answerAs(input, known) : { kind: "ended" };
   }
   deps.loads.request(sale.id, "not_loaded");
   throw serviceUnavailable("The sale is being loaded. Send the same request again.");

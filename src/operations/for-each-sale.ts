@@ -1,18 +1,18 @@
 import type { Logger } from "../observability/logger.js";
 
 /** Does something for one sale after the other; a sale that fails is told and doesn't stand in the others' way. */
-export async function forEachSale(
+export async function forEachSale<Sale extends { readonly id: string }>(
   log: Logger,
-  saleIds: readonly string[],
-  work: (saleId: string) => Promise<void>,
+  sales: readonly Sale[],
+  work: (sale: Sale, at: number) => Promise<void>,
 ): Promise<void> {
   const failures: unknown[] = [];
-  for (const saleId of saleIds) {
+  for (const [at, sale] of sales.entries()) {
     try {
-      await work(saleId);
+      await work(sale, at);
     } catch (error) {
       failures.push(error);
-      log.debug({ saleId, err: error }, "this sale could not be seen to");
+      log.debug({ saleId: sale.id, err: error }, "this sale could not be seen to");
     }
   }
   if (failures.length > 0) throw failures[0];

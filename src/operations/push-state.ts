@@ -5,6 +5,7 @@ import type { Logger } from "../observability/logger.js";
 import type { RedisLink } from "../redis/link.js";
 import { readSalesInRedis } from "../redis/read-sale.js";
 import { callSetState } from "../redis/set-state.js";
+import { forEachSale } from "./for-each-sale.js";
 import { plausibleSeq } from "./load.js";
 import type { Loads } from "./loads.js";
 
@@ -27,9 +28,9 @@ export async function pushState(deps: PushStateDeps, sales: readonly WatchedSale
     deps.redis,
     sales.map((sale) => sale.id),
   );
-  for (const [at, sale] of sales.entries()) {
+  await forEachSale(deps.log, sales, async (sale, at) => {
     const present = inRedis[at];
-    if (!present) continue;
+    if (!present) return;
     if (!present.loaded || present.epoch < sale.epoch) deps.loads.request(sale.id, "not_loaded");
     if (present.stateVersion < sale.stateVersion) {
       deps.log.info({ saleId: sale.id, state: sale.state }, "Redis had an older state of the sale");
@@ -38,7 +39,7 @@ export async function pushState(deps: PushStateDeps, sales: readonly WatchedSale
     }
     const seq = plausibleSeq(present.seq);
     if (present.loaded && seq > sale.seqSeen + SEQ_STEP) await noteSeqSeen(deps.db, sale.id, seq);
-  }
+  });
 }
 
 export interface CloseSalesDeps {

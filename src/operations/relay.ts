@@ -26,8 +26,9 @@ const AT_ONCE = 500;
  * if need be. Safe to run on any number of workers at once.
  */
 export async function relay(deps: RelayDeps): Promise<void> {
-  await forEachSale(deps.log, await findSalesWithEvents(deps.db), async (saleId) => {
-    while (await relaySale(deps, saleId)) {
+  const sales = (await findSalesWithEvents(deps.db)).map((id) => ({ id }));
+  await forEachSale(deps.log, sales, async ({ id }) => {
+    while (await relaySale(deps, id)) {
       // The next events of the sale.
     }
   });

@@ -1,6 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { jitteredMs, SECOND } from "../domain/time.js";
+import { orWhenLate } from "../lifecycle/pause.js";
 import { queuePrefix } from "../redis/keys.js";
 import { WRITE_ORDER } from "./jobs.js";
 
@@ -57,10 +58,7 @@ export function consumeOrders(options: ConsumerOptions): OrderConsumer {
     pause: () => worker.pause(true),
     resume: async () => worker.resume(),
     async close(deadlineMs) {
-      const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), deadlineMs).unref());
-      if ((await Promise.race([worker.close(), late])) === "late") {
-        await Promise.race([worker.close(true), new Promise((resolve) => setTimeout(resolve, SECOND / 2).unref())]);
-      }
+      await orWhenLate(worker.close(), deadlineMs, () => orWhenLate(worker.close(true), SECOND / 2, () => {}));
     },
   };
 }

@@ -2,8 +2,8 @@ import type { RedisLink, ServerFacts } from "./link.js";
 
 /**
  * Why a server can't be sold from, in one line with its remedy, or null. Evicting one loses stock and holders one by one,
- * which no load would notice; one without an append-only file loses the queue and what was just accepted at every restart,
- * which the database makes good, but not in production.
+ * which no load would notice; one without an append-only file loses the queue and what was just accepted at every restart:
+ * the database makes that good, at the price of a load, which is fine for a developer's own Redis and not in production.
  */
 export function unfitBecause(facts: ServerFacts, production: boolean): string | null {
   if (facts.evictionPolicy !== "noeviction") {
