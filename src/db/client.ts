@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { SECOND } from "../domain/time.js";
+import type { PoolUse } from "../observability/metrics.js";
 import { PrismaClient } from "./generated/client.js";
 
 export interface DatabaseOptions {
@@ -16,6 +17,8 @@ export interface DatabaseOptions {
   readonly idleInTransactionMs: number;
   /** how long a connection is used before it is made anew, in seconds; for ever where left out */
   readonly lifetimeSeconds?: number;
+  /** is handed what tells the pool's use, at any moment and without asking the database */
+  watch?(use: () => PoolUse): void;
   onError(error: Error): void;
 }
 
@@ -39,6 +42,11 @@ export function connectDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: options.idleInTransactionMs,
     ...(options.lifetimeSeconds !== undefined && { maxLifetimeSeconds: options.lifetimeSeconds }),
   });
+  options.watch?.(() => ({
+    inUse: pool.totalCount - pool.idleCount,
+    idle: pool.idleCount,
+    waiting: pool.waitingCount,
+  }));
   giveUpSilentConnections(pool, options.statementMs + options.lockMs + SILENCE_MS);
   const adapter = new PrismaPg(pool, {
     disposeExternalPool: true,

@@ -54,14 +54,20 @@ export async function noteRequeued(db: Database, saleId: string, requests: reado
     WHERE r."saleId" = ${saleId} AND r."requestId" = requeued."requestId" AND s.id = ${saleId}`;
 }
 
-/** Which of the requests have a row, and whether it is decided: requestId → decided. */
+export interface RowState {
+  readonly decided: boolean;
+  /** undecided, and waiting for an operator */
+  readonly parked: boolean;
+}
+
+/** How those of the requests stand that have a row, by requestId. */
 export async function findRowStates(
   db: Database,
   saleId: string,
   requestIds: readonly string[],
-): Promise<Map<string, boolean>> {
-  const rows = await db.$queryRaw<{ requestId: string; decided: boolean }[]>`
-    SELECT "requestId", outcome IS NOT NULL AS decided
+): Promise<Map<string, RowState>> {
+  const rows = await db.$queryRaw<(RowState & { requestId: string })[]>`
+    SELECT "requestId", outcome IS NOT NULL AS decided, outcome IS NULL AND "parkedAt" IS NOT NULL AS parked
     FROM requests WHERE "saleId" = ${saleId} AND "requestId" = ANY(${requestIds}::uuid[])`;
-  return new Map(rows.map((row) => [row.requestId, row.decided]));
+  return new Map(rows.map(({ requestId, ...state }) => [requestId, state]));
 }

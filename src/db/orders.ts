@@ -8,6 +8,8 @@ export interface OpenRequest {
   readonly itemId: string;
   readonly quantity: number;
   readonly seq: number;
+  /** seconds since its acceptance, which Redis's clock told */
+  readonly ageSeconds: number;
 }
 
 /** What a request has come to. */
@@ -25,14 +27,15 @@ export interface DecidedRequest {
   readonly orderStatus: OrderStatus | null;
   /** whether events of it tell, or will tell, what became of its units */
   readonly hasEvents: boolean;
-  /** the stage before the oldest event that was not applied, or null where there is none */
+  /** the stage before the oldest event of this epoch that was not applied, or null where there is none */
   readonly stageBeforeEvent: string | null;
 }
 
 /** Locks those of the requests that are undecided, by key. Whoever holds them decides; the others wait, then find none. */
 export async function lockOpenRequests(tx: Tx, saleId: string, requestIds: readonly string[]): Promise<OpenRequest[]> {
   return tx.$queryRaw<OpenRequest[]>`
-    SELECT "requestId", "buyerId", "itemId", quantity, seq::float8 AS seq
+    SELECT "requestId", "buyerId", "itemId", quantity, seq::float8 AS seq,
+           greatest(0, extract(epoch FROM now() - "acceptedAt"))::float8 AS "ageSeconds"
     FROM requests
     WHERE "saleId" = ${saleId} AND "requestId" = ANY(${requestIds}::uuid[]) AND outcome IS NULL
     ORDER BY "requestId"
@@ -113,12 +116,16 @@ export async function findDecided(
   requestIds: readonly string[],
 ): Promise<Map<string, DecidedRequest>> {
   const rows = await tx.$queryRaw<DecidedRequest[]>`
-    SELECT r."requestId", r.outcome::text AS outcome, r.reason::text AS reason, o.status::text AS "orderStatus",
+    SELECT r."requestId", r.outcome::text AS outcome, coalesce(o.reason, r.reason)::text AS reason,
+           o.status::text AS "orderStatus",
            e."requestId" IS NOT NULL AS "hasEvents", e."stageBeforeEvent"
     FROM requests r
+    JOIN sales s ON s.id = r."saleId"
     LEFT JOIN orders o ON o."saleId" = r."saleId" AND o."requestId" = r."requestId"
     LEFT JOIN LATERAL (
-      SELECT "requestId", (array_agg("fromStage" ORDER BY id) FILTER (WHERE "appliedAt" IS NULL))[1] AS "stageBeforeEvent"
+      SELECT "requestId",
+             (array_agg("fromStage" ORDER BY id) FILTER (WHERE "appliedAt" IS NULL AND epoch >= s.epoch))[1]
+               AS "stageBeforeEvent"
       FROM request_events WHERE "saleId" = r."saleId" AND "requestId" = r."requestId"
       GROUP BY "requestId"
     ) e ON true

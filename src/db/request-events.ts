@@ -24,8 +24,22 @@ export async function findPendingEvents(db: Database, saleId: string, limit: num
     SELECT id::text AS id, "requestId", epoch, "toStage", reason::text AS reason, units
     FROM request_events
     WHERE "saleId" = ${saleId} AND "appliedAt" IS NULL
-    ORDER BY id
+    ORDER BY epoch, id
     LIMIT ${limit}`;
+}
+
+/**
+ * Marks some events of before the present epoch absorbed, whatever they say, and answers with how many: the load that began
+ * the epoch has their units in its numbers and their stages in its rows, and so has every later one.
+ */
+export async function absorbOlderEvents(db: Database, saleId: string, limit: number): Promise<number> {
+  return db.$executeRaw`
+    UPDATE request_events SET "appliedAt" = now(), absorbed = true
+    WHERE "saleId" = ${saleId} AND id = ANY(ARRAY(
+      SELECT id FROM request_events
+      WHERE "saleId" = ${saleId} AND "appliedAt" IS NULL AND epoch < (SELECT epoch FROM sales WHERE id = ${saleId})
+      ORDER BY epoch, id LIMIT ${limit} FOR UPDATE SKIP LOCKED
+    ))`;
 }
 
 /** Marks events as applied, or as absorbed by a load; one that is marked already stays as it is. */

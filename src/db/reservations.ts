@@ -1,6 +1,7 @@
 import type { Order, Page, RequestKey } from "../domain/model.js";
 import type { OrderStatus, ReservationReason } from "../domain/stages.js";
 import type { Database } from "./client.js";
+import { pageOf } from "./page.js";
 
 /** A request's row with its order, as of one moment. */
 export interface RequestRow {
@@ -24,14 +25,16 @@ interface FlatRow extends Omit<RequestRow, "order"> {
   readonly updatedAt: Date;
   readonly payBy: Date;
   readonly paidAt: Date | null;
+  readonly paymentRef: string | null;
 }
 
 /** Requests with their orders, in one statement, in the order of the keys; null for what isn't there. */
 export async function findRequests(db: Database, keys: readonly RequestKey[]): Promise<(RequestRow | null)[]> {
   const rows = await db.$queryRaw<FlatRow[]>`
     SELECT r."saleId", r."requestId", r."buyerId", r."itemId", r.quantity, r."acceptedAt", r."decidedAt",
-           r.outcome::text AS outcome, r.reason::text AS reason,
-           o."totalMinor", o.currency, o.status::text AS status, o."createdAt", o."updatedAt", o."payBy", o."paidAt"
+           r.outcome::text AS outcome, coalesce(o.reason, r.reason)::text AS reason,
+           o."totalMinor", o.currency, o.status::text AS status, o."createdAt", o."updatedAt", o."payBy", o."paidAt",
+           o."paymentRef"
     FROM unnest(${keys.map((key) => key.saleId)}::text[], ${keys.map((key) => key.requestId)}::uuid[]) AS k(sale, request)
     JOIN requests r ON r."saleId" = k.sale AND r."requestId" = k.request
     LEFT JOIN orders o ON o."saleId" = r."saleId" AND o."requestId" = r."requestId"`;
@@ -58,19 +61,24 @@ export async function findOrders(db: Database, keys: readonly RequestKey[]): Pro
   return rows.map((row) => row?.order ?? null);
 }
 
+/** Of one buyer, or of one sale and in one status. */
 export interface OrderListQuery {
-  readonly buyerId: string;
+  readonly buyerId?: string;
+  readonly saleId?: string;
+  readonly status?: OrderStatus | null;
   readonly first: number;
   /** the last order of the page before */
   readonly after: { readonly createdAt: Date; readonly saleId: string; readonly requestId: string } | null;
 }
 
-/** A page of a buyer's orders, the newest first. */
+/** A page of orders, the newest first. */
 export async function findOrderPage(db: Database, query: OrderListQuery): Promise<Page<Order>> {
-  const { buyerId, first, after } = query;
+  const { buyerId, saleId, status, first, after } = query;
   const rows = await db.order.findMany({
     where: {
-      buyerId,
+      ...(buyerId !== undefined && { buyerId }),
+      ...(saleId !== undefined && { saleId }),
+      ...(status && { status }),
       ...(after && {
         OR: [
           { createdAt: { lt: after.createdAt } },
@@ -81,13 +89,13 @@ export async function findOrderPage(db: Database, query: OrderListQuery): Promis
     },
     orderBy: [{ createdAt: "desc" }, { requestId: "desc" }, { saleId: "desc" }],
     take: first + 1,
-    omit: { activeBuyerId: true, paymentRef: true },
+    omit: { activeBuyerId: true, reason: true },
   });
-  return { rows: rows.slice(0, first), hasNextPage: rows.length > first };
+  return pageOf(rows, first);
 }
 
 function unflatten(row: FlatRow): RequestRow {
-  const { totalMinor, currency, status, createdAt, updatedAt, payBy, paidAt, ...request } = row;
+  const { totalMinor, currency, status, createdAt, updatedAt, payBy, paidAt, paymentRef, ...request } = row;
   const { saleId, requestId, buyerId, itemId, quantity } = request;
   const order =
     status === null || totalMinor === null
@@ -105,6 +113,7 @@ function unflatten(row: FlatRow): RequestRow {
           updatedAt,
           payBy,
           paidAt,
+          paymentRef,
         };
   return { ...request, order };
 }

@@ -13,12 +13,15 @@ export interface NewSale {
   readonly items: readonly Omit<Item, "saleId">[];
 }
 
-/** Writes a draft with its items, all of whose units are available. */
+/** Writes a draft with its items, all of whose units are available: each came by a movement, as every later one does. */
 export async function insertSale(tx: Tx, sale: NewSale): Promise<void> {
   const { items, ...columns } = sale;
   await tx.sale.create({ data: columns });
   await tx.saleItem.createMany({
     data: items.map((item, position) => ({ ...item, saleId: sale.id, position, available: item.initial })),
+  });
+  await tx.stockMovement.createMany({
+    data: items.map(({ id, initial }) => ({ saleId: sale.id, itemId: id, kind: "ADJUST", quantity: initial })),
   });
 }
 

@@ -58,6 +58,8 @@ export interface Order {
   readonly updatedAt: Date;
   readonly payBy: Date;
   readonly paidAt: Date | null;
+  /** what paid it, as the payment provider names it */
+  readonly paymentRef: string | null;
 }
 
 /** An accepted request and what it has come to. */

@@ -1,8 +1,11 @@
-import { DelayedError, type Job, UnrecoverableError, Worker } from "bullmq";
+import { inspect } from "node:util";
+import { DelayedError, type Job, type JobJson, UnrecoverableError, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import { jitteredMs, SECOND } from "../domain/time.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import { orWhenLate } from "../lifecycle/pause.js";
 import { queuePrefix } from "../redis/keys.js";
+import { failureOf, type JobFailure, MISNAMED, UNREADABLE } from "./job-failure.js";
 import { WRITE_ORDER } from "./jobs.js";
 
 /** What became of a job's request. */
@@ -29,6 +32,8 @@ export interface ConsumerOptions {
     readonly takeovers: number;
   };
   handle(requestId: string): Promise<JobResult>;
+  /** A job will not be run again: its attempts are used up, or no repeat can help. Best effort; the forwarder is behind it. */
+  onDead(jobId: string, failure: JobFailure): void;
   onError(error: Error): void;
 }
 
@@ -42,7 +47,7 @@ export interface OrderConsumer {
 }
 
 export function consumeOrders(options: ConsumerOptions): OrderConsumer {
-  const worker = new Worker<unknown>(WRITE_ORDER.queue, (job, token) => runJob(options, job, token), {
+  const worker = new OrderWorker(WRITE_ORDER.queue, (job, token) => runJob(options, job, token), {
     connection: options.connection,
     prefix: queuePrefix(options.saleId),
     concurrency: options.concurrency,
@@ -53,6 +58,11 @@ export function consumeOrders(options: ConsumerOptions): OrderConsumer {
     skipVersionCheck: true,
   });
   worker.on("error", options.onError);
+  worker.on("failed", (job) => {
+    // Of a job that BullMQ took away from us it says so without one.
+    if (!job?.id || !job.finishedOn) return;
+    options.onDead(job.id, failureOf(job));
+  });
 
   return {
     pause: () => worker.pause(true),
@@ -63,15 +73,33 @@ export function consumeOrders(options: ConsumerOptions): OrderConsumer {
   };
 }
 
+/**
+ * BullMQ throws at a job whose data is no JSON before it hands it out: it fetched it again for ever, also past its own limit
+ * of stalls. Handed out as one without a payload it fails like any other that can't be read.
+ */
+class OrderWorker extends Worker<unknown> {
+  protected override createJob(stored: JobJson, jobId: string): Job<unknown> {
+    try {
+      return super.createJob(stored, jobId);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      return super.createJob({ ...stored, data: "null" }, jobId);
+    }
+  }
+}
+
 async function runJob(options: ConsumerOptions, job: Job<unknown>, token: string | undefined): Promise<void> {
   const payload = WRITE_ORDER.payload.safeParse(job.data);
-  if (!payload.success) throw new UnrecoverableError("The job can't be read.");
+  if (!payload.success) throw new UnrecoverableError(UNREADABLE);
   if (payload.data.saleId !== options.saleId || payload.data.requestId !== job.id) {
-    throw new UnrecoverableError("The job names another request than its own.");
+    throw new UnrecoverableError(MISNAMED);
   }
-  const result = await options.handle(payload.data.requestId);
+  const result = await options.handle(payload.data.requestId).catch((thrown: unknown) => {
+    throw asError(thrown);
+  });
   switch (result.kind) {
     case "done":
+      if (drilling) await failpoint("write.before_ack");
       return;
     case "put_off":
       await job.moveToDelayed(Date.now() + jitteredMs(SECOND / 2, SECOND), token);
@@ -81,4 +109,9 @@ async function runJob(options: ConsumerOptions, job: Job<unknown>, token: string
     case "hopeless":
       throw new UnrecoverableError(result.error.message);
   }
+}
+
+/** BullMQ keeps the message of what was thrown, and can't fail a job for null: it would stall until its limit. */
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(typeof thrown === "string" ? thrown : inspect(thrown));
 }

@@ -59,6 +59,38 @@ export async function readSalesInRedis(link: RedisLink, saleIds: readonly string
   });
 }
 
+/** What of a sale is in line, and what is left. */
+export interface Backlog {
+  /** accepted requests that are not decided */
+  readonly pending: number;
+  /** units that can be reserved now, of all items */
+  readonly remaining: number;
+}
+
+/** Reads how long the lines of sales are: saleId → backlog, of those that Redis has. @throws RedisUnavailableError */
+export async function readBacklogs(link: RedisLink, saleIds: readonly string[]): Promise<Map<string, Backlog>> {
+  if (saleIds.length === 0) return new Map();
+  return link.run(async (client) => {
+    const pipeline = client.pipeline();
+    for (const saleId of saleIds) {
+      const keys = saleKeys(saleId);
+      pipeline.zcard(keys.pending);
+      pipeline.hvals(keys.stock);
+    }
+    const replies = (await pipeline.exec()) ?? [];
+    const backlogs = new Map<string, Backlog>();
+    for (const [at, saleId] of saleIds.entries()) {
+      const members = unlessDamaged<number>(replies[2 * at]);
+      const stock = unlessDamaged<string[]>(replies[2 * at + 1]);
+      // The sentinel is a member and no request; without it the key is gone, as one of a sale that isn't there.
+      if (!members || !stock?.length) continue;
+      const remaining = stock.reduce((sum, units) => sum + Math.max(0, Number(units) || 0), 0);
+      backlogs.set(saleId, { pending: members - 1, remaining });
+    }
+    return backlogs;
+  });
+}
+
 /** A request as Redis holds it. */
 export interface RequestInRedis {
   readonly requestId: string;
@@ -140,4 +172,9 @@ function unlessDamaged<Value>(reply: [Error | null, unknown] | undefined): Value
 /** The requestId of a buyer's live reservation in a sale, or null. @throws RedisUnavailableError */
 export function readHolder(link: RedisLink, saleId: string, buyerId: string): Promise<string | null> {
   return link.run((client) => client.hget(saleKeys(saleId).holders, buyerId));
+}
+
+/** Whether there is a key of a request at all, whatever its contents. @throws RedisUnavailableError */
+export function hasRequestKey(link: RedisLink, saleId: string, requestId: string): Promise<boolean> {
+  return link.run(async (client) => (await client.exists(saleKeys(saleId).request(requestId))) === 1);
 }

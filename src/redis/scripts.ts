@@ -77,6 +77,14 @@ export const SCRIPTS = {
     },
     replies: ["OK", "SUPERSEDED", "DAMAGED"],
   },
+  park: {
+    file: "park.lua",
+    keys: ["sale", "pending", "request"],
+    manyKeys: true,
+    argv: ["runId", "inLine", "queued"],
+    entry: ["requestId"],
+    replies: ["OK", "NOT_LOADED", "DAMAGED"],
+  },
   set_state: {
     file: "set_state.lua",
     keys: ["sale"],
