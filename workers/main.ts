@@ -1,12 +1,14 @@
 /** The worker process: writes orders, and runs the loops that mend what others left half done. */
 import { ConfigError, loadConfig } from "../src/config.js";
 import { armFailpoints } from "../src/lifecycle/failpoints.js";
+import { createHealth } from "../src/lifecycle/health.js";
 import { exitWithParent } from "../src/lifecycle/parent.js";
 import { stopOnSignals } from "../src/lifecycle/shutdown.js";
+import { serveMetrics } from "../src/observability/metrics-server.js";
+import { metricsOfOne } from "../src/observability/shared-metrics.js";
 import { findObstacle } from "../src/preflight.js";
 import { openResources } from "../src/resources.js";
 import { startLoops } from "./loops.js";
-import { serveMetrics } from "./metrics-server.js";
 import { serveQueues } from "./serve-queues.js";
 
 async function main(): Promise<void> {
@@ -17,20 +19,24 @@ async function main(): Promise<void> {
   if (obstacle) throw new ConfigError(obstacle);
   const queues = serveQueues(resources);
   const loops = startLoops(resources, queues);
-  const metrics = config.METRICS_PORT === undefined ? null : serveMetrics(resources, config.METRICS_PORT);
+  const { METRICS_PORT: port, HOST: host } = config;
+  const { log } = resources;
+  const health = createHealth(resources, () => false);
+  const metrics = metricsOfOne(resources.metrics.registry);
+  const metricsServer = serveMetrics({ port, host, metrics, health, log });
 
   const { drainMs } = config.tuning;
   const stop = stopOnSignals({
-    log: resources.log,
+    log,
     deadlineMs: drainMs,
     async stop() {
       await Promise.all([queues.close(drainMs / 2), ...loops.map((loop) => loop.stop())]);
-      metrics?.close();
+      metricsServer.close();
       await resources.close(drainMs / 4);
     },
   });
   exitWithParent(() => stop("the parent process is gone"));
-  resources.log.info("worker ready");
+  log.info("worker ready");
 }
 
 main().catch((error: Error) => {

@@ -1,7 +1,9 @@
 import { Redis } from "ioredis";
+import { isRequestId } from "../src/domain/ids.js";
 import { SECOND } from "../src/domain/time.js";
 import { gather } from "../src/lifecycle/gather.js";
 import { pause } from "../src/lifecycle/pause.js";
+import { bury } from "../src/operations/bury.js";
 import { listWatchedSales, type WatchedSale } from "../src/operations/watched-sales.js";
 import { type WriteResult, writeOrders } from "../src/operations/write-orders.js";
 import { consumeOrders, type JobResult, type OrderConsumer } from "../src/queue/consumer.js";
@@ -82,6 +84,17 @@ function consumeSale(resources: Resources, connection: Redis, saleId: string): O
     concurrency: inFlight,
     jobs: resources.config.tuning.jobs,
     onError: (error) => resources.log.debug({ saleId, err: error }, "trouble with the queue"),
+    onDead: (jobId, { stage, error, attempts }) => {
+      // An id that is none names no request of ours: there is nothing to be parked.
+      if (!isRequestId(jobId)) {
+        resources.metrics.deadLetters.inc({ stage });
+        resources.log.error({ saleId, stage, why: error }, "a job that names no request is given up");
+        return;
+      }
+      void bury(resources, saleId, [{ requestId: jobId, stage, lastError: error, attempts }]).catch((failure) => {
+        resources.rarely("warn", { saleId, err: failure }, "a dead letter waits for the forwarder");
+      });
+    },
     async handle(requestId) {
       if (!resources.databaseHealth.isUp()) return { kind: "put_off", why: "the database is away" };
       return asJobResult(await batches.add(requestId));

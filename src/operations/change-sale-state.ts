@@ -1,12 +1,13 @@
 import { insertAudit } from "../db/audit.js";
 import { findSales, updateSaleState } from "../db/sales.js";
 import { inTransaction } from "../db/transaction.js";
-import { badUserInput, conflict, notFound, serviceUnavailable } from "../domain/errors.js";
+import { conflict, notFound, serviceUnavailable } from "../domain/errors.js";
 import { isId } from "../domain/ids.js";
 import type { Sale } from "../domain/model.js";
 import { SALE_TRANSITIONS, type SaleAction } from "../domain/sale-state.js";
 import { RedisUnavailableError } from "../redis/errors.js";
 import { callSetState } from "../redis/set-state.js";
+import { checkReason } from "./check-input.js";
 import { type LoadDeps, loadSale } from "./load.js";
 import type { SaleCache } from "./sale-cache.js";
 
@@ -22,8 +23,6 @@ export interface SaleCommand {
   /** the operator */
   readonly actor: string;
 }
-
-const REASON_AT_MOST = 500;
 
 /**
  * Opens, pauses, resumes or closes a sale: first in the database, whose state leads, then in Redis, so that it is in force
@@ -71,12 +70,5 @@ async function tellRedis(deps: ChangeSaleStateDeps, sale: Sale): Promise<void> {
       `The sale is ${sale.state}, but Redis could not be told yet. It will be; or send this again.`,
       error,
     );
-  }
-}
-
-function checkReason(reason: string | undefined): void {
-  const usable = reason !== undefined && reason.trim() !== "" && reason.length <= REASON_AT_MOST;
-  if (!usable || reason.includes("\0") || !reason.isWellFormed()) {
-    throw badUserInput(`reason must have 1 to ${REASON_AT_MOST} characters`);
   }
 }

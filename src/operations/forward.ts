@@ -1,10 +1,13 @@
 import type { JobState } from "bullmq";
+import type { NewDeadLetter } from "../db/dead-letters.js";
 import { claimDueRequests, type DueRequest, findRowStates, noteRequeued } from "../db/due-requests.js";
 import { findDecided } from "../db/orders.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import type { OrderQueues } from "../queue/queues.js";
 import { type RequestInRedis, readPending, readRequestsInRedis } from "../redis/read-sale.js";
+import { bury, park } from "./bury.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 import type { Journal } from "./journal.js";
 
@@ -18,7 +21,7 @@ export interface ForwardDeps extends CarryDeps {
 
 const AT_ONCE = 500;
 /** How often a lost job is added again before somebody has to look at it. */
-const ATTEMPTS = 5;
+export const ATTEMPTS = 5;
 
 const ALIVE: ReadonlySet<JobState | "unknown"> = new Set([
   "waiting",
@@ -30,8 +33,9 @@ const ALIVE: ReadonlySet<JobState | "unknown"> = new Set([
 
 /**
  * Helps on the requests of a sale that got stuck between two stores, whatever died: durable ones whose job was lost are
- * queued again; those that Redis holds pending for too long are journaled if they never were, or advanced if they are
- * decided. It decides nothing and gives nothing back. Safe to run on any number of workers at once.
+ * queued again, those whose job failed for good, or is lost again and again, get a dead letter; those that Redis holds pending
+ * for too long are journaled if they never were, advanced if they are decided, and taken out of the line if they are parked.
+ * It decides nothing and gives nothing back. Safe to run on any number of workers at once.
  *
  * `afterSeq` is where the last pass over the pending ones ended; answers with where this one did, 0 at the end.
  */
@@ -43,52 +47,81 @@ export async function forward(deps: ForwardDeps, saleId: string, epoch: number, 
 async function requeueLost(deps: ForwardDeps, saleId: string): Promise<void> {
   // By key, so that each is looked at once a pass, also where a pass takes longer than they take to become due again.
   let after: string | null = null;
+  let standing: ReadonlySet<string> | undefined;
   for (;;) {
     const due: DueRequest[] = await claimDueRequests(deps.db, saleId, after, AT_ONCE, deps.config.tuning.repairAfterMs);
     if (due.length === 0) return;
-    const states = await deps.queues.states(
-      saleId,
-      due.map((request) => request.requestId),
-    );
-    const lost = due.filter((_, at) => !ALIVE.has(states[at] ?? "unknown"));
+    standing ??= await deps.queues.standing(saleId);
+    const { lost, alive } = await findLost(deps, saleId, due, standing);
     await requeue(
       deps,
       saleId,
-      lost,
-      states.filter((state) => !ALIVE.has(state)),
+      lost.filter((request) => !isHopeless(request)),
     );
+    await giveUp(deps, saleId, lost.filter(isHopeless));
+    // One that was replayed while the sale was being loaded has its job, and no place in the line yet.
+    await park(deps, saleId, alive, "in");
     if (due.length < AT_ONCE) return;
     after = due.at(-1)?.requestId ?? null;
   }
 }
 
-async function requeue(
+/** A due request whose job is not there, or is over. */
+interface LostRequest extends DueRequest {
+  readonly job: JobState | "unknown";
+}
+
+/** Those of the due requests whose jobs are not there, or are over, and the ids of the others. */
+async function findLost(
   deps: ForwardDeps,
   saleId: string,
-  lost: readonly DueRequest[],
-  states: readonly (JobState | "unknown")[],
-): Promise<void> {
-  const again: DueRequest[] = [];
-  const remembered: string[] = [];
-  for (const [at, request] of lost.entries()) {
-    const failed = states[at] === "failed" && !request.lostByLoad;
-    if (failed || (request.attempts >= ATTEMPTS && !request.lostByLoad)) {
-      const { requestId, attempts } = request;
-      deps.metrics.forwarded.inc({ outcome: "given_up" });
-      deps.log.error({ saleId, requestId, attempts, job: states[at] }, "the request can't be decided by itself");
-      continue;
-    }
-    again.push(request);
-    // BullMQ ignores an add whose id it remembers as finished.
-    if (states[at] !== "unknown") remembered.push(request.requestId);
-  }
-  if (again.length === 0) return;
-  await deps.queues.remove(saleId, remembered);
-  await deps.queues.add(
+  due: readonly DueRequest[],
+  standing: ReadonlySet<string>,
+): Promise<{ lost: LostRequest[]; alive: string[] }> {
+  // Asked about a single job, BullMQ reads the whole list that it may stand in: of a long line each would take milliseconds.
+  const asked = due.filter(({ requestId }) => !standing.has(requestId));
+  const states = await deps.queues.states(
     saleId,
-    again.map((request) => request.requestId),
+    asked.map(({ requestId }) => requestId),
   );
+  const lost = asked.flatMap((request, at): LostRequest[] => {
+    const job = states[at] ?? "unknown";
+    return ALIVE.has(job) ? [] : [{ ...request, job }];
+  });
+  const gone = new Set(lost.map(({ requestId }) => requestId));
+  return { lost, alive: due.map(({ requestId }) => requestId).filter((requestId) => !gone.has(requestId)) };
+}
+
+function isHopeless({ job, attempts, lostByLoad }: LostRequest): boolean {
+  return !lostByLoad && (job === "failed" || attempts >= ATTEMPTS);
+}
+
+async function giveUp(deps: ForwardDeps, saleId: string, hopeless: readonly LostRequest[]): Promise<void> {
+  if (hopeless.length === 0) return;
+  const failures = await deps.queues.failures(
+    saleId,
+    hopeless.filter(({ job }) => job === "failed").map(({ requestId }) => requestId),
+  );
+  const letters = hopeless.map(({ requestId, job, attempts }): NewDeadLetter => {
+    const failure = job === "failed" ? failures.shift() : undefined;
+    if (!failure) return { requestId, stage: "lost", lastError: `Its job was lost ${attempts} times.`, attempts };
+    return { requestId, stage: failure.stage, lastError: failure.error, attempts: failure.attempts };
+  });
+  deps.metrics.forwarded.inc({ outcome: "given_up" }, letters.length);
+  await bury(deps, saleId, letters);
+}
+
+async function requeue(deps: ForwardDeps, saleId: string, again: readonly LostRequest[]): Promise<void> {
+  if (again.length === 0) return;
+  const ids = (requests: readonly LostRequest[]) => requests.map((request) => request.requestId);
+  // BullMQ ignores an add whose id it remembers as finished.
+  await deps.queues.remove(saleId, ids(again.filter(({ job, attempts }) => job !== "unknown" || attempts > 0)));
+  if (drilling) await failpoint("forward.after_remove");
+  await deps.queues.add(saleId, ids(again));
+  if (drilling) await failpoint("forward.after_add");
   await noteRequeued(deps.db, saleId, again);
+  // One that was replayed while Redis was away is not in the line yet.
+  await park(deps, saleId, ids(again), "in");
   deps.metrics.forwarded.inc({ outcome: "requeued" }, again.length);
   deps.log.info({ saleId, requests: again.length }, "requests whose job was lost are queued again");
 }
@@ -122,7 +155,13 @@ async function helpOn(
   const decided = await findDecided(
     deps.db,
     saleId,
-    ids.filter((requestId) => rows.get(requestId) === true),
+    ids.filter((requestId) => rows.get(requestId)?.decided),
+  );
+  await park(
+    deps,
+    saleId,
+    ids.filter((requestId) => rows.get(requestId)?.parked),
+    "out",
   );
   if (decided.size > 0) {
     deps.metrics.forwarded.inc({ outcome: "advanced" }, decided.size);

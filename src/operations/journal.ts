@@ -5,7 +5,7 @@ import { findJournaled, insertRequests, type JournaledRow, type JournalRow } fro
 import { inTransaction } from "../db/transaction.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
-import { failpoint } from "../lifecycle/failpoints.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import { type Gather, gather } from "../lifecycle/gather.js";
 import type { LogRarely } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
@@ -97,7 +97,7 @@ export async function journalGroup(
 ): Promise<void> {
   const started = performance.now();
   const written = await insertOrSplit(deps, saleId, rows);
-  failpoint("journal.after_commit");
+  if (drilling) await failpoint("journal.after_commit");
   deps.metrics.journalSeconds.observe((performance.now() - started) / SECOND);
 
   const outcomes = rows.map((row) => outcomeOf(row, written));
@@ -155,7 +155,7 @@ async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonl
     const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
     const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
     const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
-    failpoint("journal.before_commit");
+    if (drilling) await failpoint("journal.before_commit");
     if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own, failed };
     // A statement of its own: it sees what others committed while the insert waited for them.
     const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);
@@ -178,6 +178,7 @@ async function enqueue(
   requestIds: readonly string[],
   epoch: number | null,
 ): Promise<void> {
+  if (drilling) await failpoint("journal.before_enqueue");
   const [added, advanced] = await Promise.allSettled([
     deps.queues.add(saleId, requestIds),
     callAdvance(
@@ -186,6 +187,7 @@ async function enqueue(
       requestIds.map((requestId) => toStage(requestId, "QUEUED")),
     ),
   ]);
+  if (drilling) await failpoint("journal.after_enqueue");
   for (const result of [added, advanced]) {
     // They are durable: the forwarder does what was left undone here.
     if (result.status === "rejected") {

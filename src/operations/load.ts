@@ -1,22 +1,24 @@
 import { randomUUID } from "node:crypto";
-import type { Database } from "../db/client.js";
+import type { Database, Tx } from "../db/client.js";
 import { takeFenceExclusive } from "../db/fence.js";
 import {
-  absorbIntoEpoch,
   beginEpoch,
   endLease,
   extendLease,
   type LoadRow,
+  makeDue,
   readLease,
   readLoadRows,
+  readUnpromisedUnits,
 } from "../db/load.js";
 import { findSales } from "../db/sales.js";
 import { inTransaction } from "../db/transaction.js";
 import { serviceUnavailable } from "../domain/errors.js";
+import type { Sale } from "../domain/model.js";
 import { SEQ_PER_EPOCH } from "../domain/sale-state.js";
 import { isStage, STAGES, stageOf } from "../domain/stages.js";
 import { REMEMBERED_AFTER_CLOSE_MS, SECOND } from "../domain/time.js";
-import { failpoint } from "../lifecycle/failpoints.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import { pause } from "../lifecycle/pause.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
@@ -34,7 +36,7 @@ export interface LoadDeps {
 }
 
 /** What makes a load necessary; a name for logs and metrics. */
-export type LoadReason = "opened" | "not_loaded" | "drift" | "damaged";
+export type LoadReason = "opened" | "not_loaded" | "drift" | "damaged" | "adjusted" | "asked";
 
 export interface LoadRequestOptions {
   readonly reason: LoadReason;
@@ -42,6 +44,11 @@ export interface LoadRequestOptions {
    * The epoch in which something was seen that a load has to mend: a newer one will do. Null: whatever is loaded will do.
    */
   readonly mendsEpoch: number | null;
+  /**
+   * What else is done in the transaction that begins the epoch: nothing is promised meanwhile, and what it changes is what is
+   * loaded. It may run again where others were in the way. What it throws ends the load, with nothing changed.
+   */
+  readonly alongside?: (tx: Tx) => Promise<void>;
 }
 
 export type LoadOutcome =
@@ -51,14 +58,21 @@ export type LoadOutcome =
 
 const LEASE_MS = 10 * SECOND;
 const GIVE_UP_MS = 60 * SECOND;
-/** A few chunks: the lease is extended between them, however slow Redis is. */
-const ROWS_AT_ONCE = 500;
+/** Rows of one reading. Each costs a look-up, and each reading up to a pass over the keys that are left. */
+const ROWS_AT_ONCE = 2_000;
+/** Rows of one update, well within the time that a statement may take, also on a database that has much else to do. */
+const CHANGED_AT_ONCE = 250;
 /** A thousand million epochs, which the database's int can hold. */
 const SEQ_AT_MOST = 1_000_000_000 * SEQ_PER_EPOCH;
 
 /** A change number as Redis told it, or 0 where that is nonsense: a load must not fail for what it is to mend. */
 export function plausibleSeq(seq: number | undefined): number {
   return seq !== undefined && Number.isSafeInteger(seq) && seq >= 0 && seq < SEQ_AT_MOST ? seq : 0;
+}
+
+/** Whether Redis may hold such a sale: it was opened, and did not close more than a week before `now`. */
+export function isLoadable(sale: Pick<Sale, "state" | "closesAt">, now: number): boolean {
+  return sale.state !== "DRAFT" && sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS > now;
 }
 
 /**
@@ -73,17 +87,15 @@ export async function loadSale(deps: LoadDeps, saleId: string, options: LoadRequ
   let waitMs = 50;
   while (performance.now() < giveUpAt) {
     const [sale] = await findSales(deps.db, [saleId]);
-    if (
-      !sale ||
-      sale.state === "DRAFT" ||
-      sale.closesAt.getTime() + REMEMBERED_AFTER_CLOSE_MS <= deps.redis.clock.now()
-    ) {
-      return { kind: "not_loadable" };
-    }
+    if (!sale || !isLoadable(sale, deps.redis.clock.now())) return { kind: "not_loadable" };
     // The lease before Redis: where it is free, no load that this reading of Redis missed can have ended since.
     const lease = await readLease(deps.db, saleId);
     const [present] = await readSalesInRedis(deps.redis, [saleId]);
-    const willDo = present?.loaded && present.epoch === lease?.epoch && present.epoch > (options.mendsEpoch ?? -1);
+    const willDo =
+      !options.alongside &&
+      present?.loaded &&
+      present.epoch === lease?.epoch &&
+      present.epoch > (options.mendsEpoch ?? -1);
     if (present && willDo) return { kind: "already_loaded", epoch: present.epoch };
 
     if (lease && !lease.taken) {
@@ -112,12 +124,13 @@ async function tryLoad(
   const start = await inTransaction(deps.db, async (tx) => {
     await takeFenceExclusive(tx, saleId);
     const begun = await beginEpoch(tx, saleId, fromEpoch, LEASE_MS, seqSeen);
-    return begun && { ...begun, remaining: await absorbIntoEpoch(tx, saleId) };
+    if (begun) await options.alongside?.(tx);
+    return begun && { ...begun, remaining: await readUnpromisedUnits(tx, saleId) };
   });
   if (!start) return null;
 
   const { epoch } = start;
-  failpoint("load.after_epoch");
+  if (drilling) await failpoint("load.after_epoch");
   try {
     const remaining = clampNegative(start.remaining, (itemId, units) => {
       deps.metrics.drift.inc({ stage: "load" });
@@ -125,8 +138,11 @@ async function tryLoad(
     });
     const backlogLimit = deps.config.BACKLOG_LIMIT;
     if (!isOk(await beginLoad(deps.redis, { saleId, backlogLimit, ...start, remaining }))) return null;
-    const requests = await loadRequests(deps, saleId, epoch);
-    if (requests === null || !isOk(await finishLoad(deps.redis, saleId, epoch))) return null;
+    const lease = holdLease(deps, saleId, epoch);
+    const requests = await loadRequests(deps, saleId, epoch, lease);
+    if (requests === null) return null;
+    if (drilling) await failpoint("load.before_ready");
+    if (!isOk(await finishLoad(deps.redis, saleId, epoch))) return null;
     const seconds = (performance.now() - started) / SECOND;
     deps.metrics.loads.inc({ reason: options.reason, outcome: "loaded" });
     deps.metrics.loadSeconds.observe(seconds);
@@ -141,22 +157,54 @@ async function tryLoad(
   }
 }
 
-/** Brings all requests of the sale, in chunks; null where another load has overtaken this one. */
-async function loadRequests(deps: LoadDeps, saleId: string, epoch: number): Promise<number | null> {
-  let after: string | null = null;
+/** Brings all requests of the sale, page by page; null where another load has overtaken this one. */
+async function loadRequests(deps: LoadDeps, saleId: string, epoch: number, lease: Lease): Promise<number | null> {
+  const read = (after: string | null) => {
+    const reading = readLoadRows(deps.reads, saleId, epoch, after, ROWS_AT_ONCE);
+    // Whoever waits for it hears of it; it may fail while nobody does yet.
+    reading.catch(() => {});
+    return reading;
+  };
   let count = 0;
+  let next = read(null);
   for (;;) {
-    const rows: LoadRow[] = await readLoadRows(deps.reads, saleId, after, ROWS_AT_ONCE);
-    for (let at = 0; at < rows.length; at += LOAD_CHUNK) {
-      const chunk = rows.slice(at, at + LOAD_CHUNK).map(asLoadRequest);
-      if (!isOk(await loadChunk(deps.redis, saleId, epoch, chunk))) return null;
-      failpoint("load.after_chunk");
+    const rows = await next;
+    const isLast = rows.length < ROWS_AT_ONCE;
+    // The next page is read while this one is brought.
+    if (!isLast) next = read(rows.at(-1)?.requestId ?? null);
+    for (const chunk of inSlices(rows, LOAD_CHUNK)) {
+      if (!isOk(await loadChunk(deps.redis, saleId, epoch, chunk.map(asLoadRequest)))) return null;
+      if (drilling) await failpoint("load.after_chunk");
+      if (!(await lease.keep())) return null;
+    }
+    const undecided = rows.filter((row) => row.outcome === null && !row.parked).map((row) => row.requestId);
+    for (const some of inSlices(undecided, CHANGED_AT_ONCE)) {
+      await makeDue(deps.db, saleId, some);
+      if (!(await lease.keep())) return null;
     }
     count += rows.length;
-    if (rows.length < ROWS_AT_ONCE) return count;
-    after = rows.at(-1)?.requestId ?? null;
-    if (!(await extendLease(deps.db, saleId, epoch, LEASE_MS))) return null;
+    if (isLast) return count;
   }
+}
+
+interface Lease {
+  /** Extends it, once a second and however slow a store is; false where another load has taken over. */
+  keep(): Promise<boolean>;
+}
+
+function holdLease({ db }: LoadDeps, saleId: string, epoch: number): Lease {
+  let extendedAt = performance.now();
+  return {
+    async keep() {
+      if (performance.now() - extendedAt < LEASE_MS / 10) return true;
+      extendedAt = performance.now();
+      return extendLease(db, saleId, epoch, LEASE_MS);
+    },
+  };
+}
+
+function* inSlices<Item>(items: readonly Item[], size: number): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
 }
 
 /**

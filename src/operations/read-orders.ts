@@ -11,7 +11,7 @@ export async function readOrders(deps: ReadOrdersDeps, keys: readonly RequestKey
   return keys.length === 0 ? [] : findOrders(deps.reads, keys);
 }
 
-/** A page of a buyer's orders, the newest first. */
+/** A page of a buyer's orders, or of a sale's, the newest first. */
 export function listOrders(deps: ReadOrdersDeps, query: OrderListQuery): Promise<Page<Order>> {
   return findOrderPage(deps.reads, query);
 }

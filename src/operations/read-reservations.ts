@@ -6,6 +6,7 @@ import { stageOf, UNDECIDED } from "../domain/stages.js";
 import { RedisUnavailableError } from "../redis/errors.js";
 import type { RedisLink } from "../redis/link.js";
 import { type RequestInRedis, readHolder, readRequestsInRedis, readSalesInRedis } from "../redis/read-sale.js";
+import { reservationOf } from "./reserve-outcome.js";
 
 export interface ReadReservationsDeps {
   readonly reads: Database;
@@ -101,19 +102,5 @@ function fromRow(row: RequestRow, live: RequestInRedis | null): Reservation {
 }
 
 function fromRedis(saleId: string, live: RequestInRedis): Reservation {
-  const { requestId, buyerId, itemId, quantity, stage, reason, ahead, acceptedAt } = live;
-  return {
-    saleId,
-    requestId,
-    buyerId,
-    itemId,
-    quantity,
-    stage,
-    reason,
-    ahead,
-    createdAt: acceptedAt,
-    updatedAt: acceptedAt,
-    // An undecided request has none; of others the database was not asked, or did not answer.
-    ...(UNDECIDED.has(stage) && { order: null }),
-  };
+  return reservationOf({ saleId, ...live }, { ...live, at: live.acceptedAt });
 }

@@ -45,10 +45,14 @@ export function listSales(deps: Pick<ReadSalesDeps, "reads">, query: SaleListQue
   return findSalePage(deps.reads, query);
 }
 
-/** The row again, where Redis has heard of a newer state than the cached row has. */
+/**
+ * The row again, where Redis has heard of a newer state than the cached row has, or holds a newer loading: with that, units
+ * may have been put on sale, and what is left must not be shown beside what there was before.
+ */
 async function refreshed(deps: ReadSalesDeps, row: Sale | null, live: SaleInRedis | null): Promise<Sale | null> {
-  if (!row || !live || live.stateVersion <= row.stateVersion) return row;
-  return deps.sales.read(row.id);
+  if (!row || !live) return row;
+  const isNewer = live.stateVersion > row.stateVersion || live.epoch > row.epoch;
+  return isNewer ? deps.sales.read(row.id) : row;
 }
 
 async function readFromRedis(deps: ReadSalesDeps, saleIds: readonly string[]): Promise<(SaleInRedis | null)[]> {

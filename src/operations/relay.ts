@@ -1,8 +1,16 @@
 import type { Database } from "../db/client.js";
-import { findPendingEvents, findSalesWithEvents, markEvents, type PendingEvent } from "../db/request-events.js";
+import { readEpoch } from "../db/fence.js";
+import {
+  absorbOlderEvents,
+  findPendingEvents,
+  findSalesWithEvents,
+  markEvents,
+  type PendingEvent,
+} from "../db/request-events.js";
 import { findSales } from "../db/sales.js";
 import { isStage } from "../domain/stages.js";
 import { REMEMBERED_AFTER_CLOSE_MS } from "../domain/time.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import type { Logger } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
 import { type Advance, type AdvanceResult, callAdvance } from "../redis/advance.js";
@@ -36,25 +44,41 @@ export async function relay(deps: RelayDeps): Promise<void> {
 
 /** Carries some events of a sale; true where there may be more that can be carried now. */
 async function relaySale(deps: RelayDeps, saleId: string): Promise<boolean> {
+  const older = await absorbOlderEvents(deps.db, saleId, AT_ONCE);
+  if (older > 0) {
+    deps.metrics.events.inc({ outcome: "absorbed" }, older);
+    return true;
+  }
   const events = await findPendingEvents(deps.db, saleId, AT_ONCE);
-  if (events.length === 0) return false;
+  const carried = await carryEvents(deps, saleId, events);
+  return events.length === AT_ONCE && carried;
+}
+
+/**
+ * Carries these events of a sale to Redis and marks those that need not be carried again; true where that is all of them.
+ * Safe to repeat. @throws RedisUnavailableError, a database error
+ */
+export async function carryEvents(deps: RelayDeps, saleId: string, events: readonly PendingEvent[]): Promise<boolean> {
+  if (events.length === 0) return true;
   const reply = await callAdvance(deps.redis, saleId, events.map(asAdvance));
   if (reply.kind === "not_loaded") return absorbOrLoad(deps, saleId, events);
-  const newest = Math.max(...events.map((event) => event.epoch));
+  // What is met now is mended by a load that has not begun yet, however old the events are.
+  const presentEpoch = async () => (await readEpoch(deps.db, saleId)) ?? 0;
   if (reply.kind === "damaged") {
     deps.log.error({ saleId, key: reply.key }, "a key of the sale is damaged");
-    deps.loads.request(saleId, "damaged", newest);
+    deps.loads.request(saleId, "damaged", await presentEpoch());
     return false;
   }
   // Redis doesn't know a request that the database has decided: never 'applied', a load takes it in.
-  if (reply.results.includes("unknown")) deps.loads.request(saleId, "drift", newest);
+  if (reply.results.includes("unknown")) deps.loads.request(saleId, "drift", await presentEpoch());
   // Whoever was loading it may have died, and a sale that is over has nobody else who would notice.
   if (reply.results.includes("later")) deps.loads.request(saleId, "not_loaded");
+  if (drilling) await failpoint("relay.before_mark");
   const ended = (...results: AdvanceResult[]) =>
     events.filter((_, at) => results.includes(reply.results[at] ?? "later")).map((event) => event.id);
   await mark(deps, saleId, ended("applied", "stale"), "applied");
   await mark(deps, saleId, ended("absorbed"), "absorbed");
-  return events.length === AT_ONCE && reply.results.every((result) => result !== "later" && result !== "unknown");
+  return reply.results.every((result) => result !== "later" && result !== "unknown");
 }
 
 /** A sale that is gone from Redis is loaded again, which takes its events in; one that never will be has absorbed them. */
@@ -71,7 +95,7 @@ async function absorbOrLoad(deps: RelayDeps, saleId: string, events: readonly Pe
     events.map((event) => event.id),
     "absorbed",
   );
-  return events.length === AT_ONCE;
+  return true;
 }
 
 async function mark(

@@ -3,7 +3,7 @@ import { isId } from "../domain/ids.js";
 import { UNDECIDED } from "../domain/stages.js";
 import { jitteredMs, SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
-import { failpoint } from "../lifecycle/failpoints.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import { orWhenLate } from "../lifecycle/pause.js";
 import type { LogRarely } from "../observability/logger.js";
 import type { Metrics } from "../observability/metrics.js";
@@ -37,26 +37,33 @@ export interface ReserveDeps extends AnswerStoredDeps {
  *   known: send the same request again)
  */
 export async function reserve(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
+  const ended = deps.metrics.reserves.begin();
+  try {
+    const outcome = await answerInTime(deps, input);
+    ended(input.saleId, outcome.kind);
+    return outcome;
+  } catch (error) {
+    // Clients may send any id: only of an answer, or of what was seen before, is it known that the sale exists.
+    const known = deps.metrics.reserves.knows(input.saleId) || deps.sales.knows(input.saleId);
+    ended(known ? input.saleId : "", error instanceof SluiceError ? error.code.toLowerCase() : "error");
+    throw error;
+  }
+}
+
+async function answerInTime(deps: ReserveDeps, input: ReserveInput): Promise<ReserveOutcome> {
   if (!Number.isInteger(input.quantity) || input.quantity < 1) {
     throw badUserInput("quantity must be a whole number, 1 or more");
   }
   if (!isId(input.saleId)) throw notFound("There is no such sale.");
   if (!isId(input.itemId)) throw notFound("There is no such item in this sale.");
-  try {
-    const { requestMs } = deps.config.tuning.deadlines;
-    const progress: Progress = { accepted: null };
-    const deciding = askRedis(deps, input).then((reply) => answer(deps, input, reply, progress));
-    const outcome = await orWhenLate(deciding, requestMs, () => {
-      // Redis has said yes: whoever asks again learns more, and the forwarder finishes it in any case.
-      if (progress.accepted) return progress.accepted;
-      throw serviceUnavailable("There was no answer in time. Send the same request again.");
-    });
-    deps.metrics.reservations.inc({ outcome: outcome.kind });
-    return outcome;
-  } catch (error) {
-    deps.metrics.reservations.inc({ outcome: error instanceof SluiceError ? error.code.toLowerCase() : "error" });
-    throw error;
-  }
+  const { requestMs } = deps.config.tuning.deadlines;
+  const progress: Progress = { accepted: null };
+  const deciding = askRedis(deps, input).then((reply) => answer(deps, input, reply, progress));
+  return orWhenLate(deciding, requestMs, () => {
+    // Redis has said yes: whoever asks again learns more, and the forwarder finishes it in any case.
+    if (progress.accepted) return progress.accepted;
+    throw serviceUnavailable("There was no answer in time. Send the same request again.");
+  });
 }
 
 /** How far a request has come, for when its time is over. */
@@ -66,6 +73,7 @@ interface Progress {
 }
 
 async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveReply> {
+  if (drilling) await failpoint("reserve.before_script");
   try {
     return await callReserve(deps.redis, {
       ...input,
@@ -87,7 +95,7 @@ async function answer(
 ): Promise<ReserveOutcome> {
   switch (reply.kind) {
     case "accepted":
-      failpoint("reserve.after_script");
+      if (drilling) await failpoint("reserve.after_script");
       return makeDurable(deps, input, { ...reply, stage: "PENDING", reason: null }, progress);
     case "known":
       if (reply.stage === "PENDING") return makeDurable(deps, input, reply, progress);

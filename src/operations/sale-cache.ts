@@ -6,10 +6,12 @@ import { jitteredMs, SECOND } from "../domain/time.js";
 
 /** Sales' rows as this process last read them: one reader at a time a sale, a stale row served while it reads. */
 export interface SaleCache {
-  /** The sale, or null where there is none; a row may be a second old. @throws a database error where nothing is known */
+  /** The sale, or null where there is none; a row may be two seconds old, or older while the database is away. @throws a database error where nothing is known */
   get(saleId: string): Promise<Sale | null>;
   /** The sale as it is now. @throws a database error */
   read(saleId: string): Promise<Sale | null>;
+  /** Whether the sale was there when this process last read it; false also where it never did. Asks nobody. */
+  knows(saleId: string): boolean;
   /** Takes a row that was just read or written. */
   put(sale: Sale): void;
 }
@@ -17,6 +19,9 @@ export interface SaleCache {
 interface Entry {
   readonly sale: Sale | null;
 }
+
+/** How long past its lifetime a row is still served while it is read again. */
+const STALE_AT_MOST_MS = 1 * SECOND;
 
 export function createSaleCache(reads: Database): SaleCache {
   const read = async (saleId: string): Promise<Entry> => {
@@ -40,7 +45,9 @@ export function createSaleCache(reads: Database): SaleCache {
   });
   return {
     async get(saleId) {
-      const entry = await cache.fetch(saleId);
+      // What nobody has asked for in a while is not just a little old: then it is read first, if it can be.
+      const isOld = cache.getRemainingTTL(saleId) < -STALE_AT_MOST_MS;
+      const entry = await cache.fetch(saleId, { allowStale: !isOld });
       return (entry ?? (await read(saleId))).sale;
     },
     async read(saleId) {
@@ -48,6 +55,7 @@ export function createSaleCache(reads: Database): SaleCache {
       cache.set(saleId, entry);
       return entry.sale;
     },
+    knows: (saleId) => Boolean(cache.peek(saleId, { allowStale: true })?.sale),
     put: (sale) => void cache.set(sale.id, { sale }),
   };
 }

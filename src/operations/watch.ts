@@ -93,7 +93,8 @@ export function watchSale(deps: WatchSaleDeps, saleId: string): AsyncIterableIte
     let sent = "";
     let version = 0;
     const show = (next: LiveSale) => {
-      const face = `${next.state} ${next.stateVersion} ${[...next.remaining].join()}`;
+      const initial = next.items.map((item) => item.initial);
+      const face = `${next.state} ${next.stateVersion} ${[...next.remaining].join()} ${initial.join()}`;
       // Read from the database a version is lower than Redis had it: a watcher that drops older ones must not drop this.
       version = Math.max(version, next.version);
       if (face !== sent) {

@@ -15,7 +15,7 @@ import {
 import { inTransaction } from "../db/transaction.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
-import { failpoint } from "../lifecycle/failpoints.js";
+import { drilling, failpoint } from "../lifecycle/failpoints.js";
 import type { Metrics } from "../observability/metrics.js";
 import { type CarryDeps, carryDecisions } from "./carry.js";
 
@@ -78,10 +78,11 @@ async function writeBatch(
   requestIds: readonly string[],
 ): Promise<Map<string, WriteResult>> {
   const started = performance.now();
+  if (drilling) await failpoint("write.before_begin");
   const batch = await inTransaction(deps.db, async (tx) => {
     let open = await lockOpenRequests(tx, saleId, requestIds);
     const epoch = (await readEpoch(tx, saleId)) ?? 0;
-    if (open.length === 0) return { epoch, decisions: [] };
+    if (open.length === 0) return { epoch, decisions: [], ordered: [] };
 
     const available = await lockStock(tx, saleId, [...new Set(open.map((request) => request.itemId))].sort());
     const ordered: OpenRequest[] = [];
@@ -110,13 +111,15 @@ async function writeBatch(
       ...open.map(({ requestId }) => ({ requestId, outcome: "SOLD_OUT" as const, reason: "STOCK_GONE" as const })),
     ];
     if (ordered.length > 0) await lockUnits(tx, saleId, unitsByItem(ordered));
-    failpoint("write.after_stock");
+    if (drilling) await failpoint("write.after_stock");
     await decideRequests(tx, saleId, decisions);
     if (ordered.length > 0) await insertLockMovements(tx, saleId, ordered);
-    return { epoch, decisions };
+    if (drilling) await failpoint("write.before_commit");
+    return { epoch, decisions, ordered };
   });
-  failpoint("write.after_commit");
+  if (drilling) await failpoint("write.after_commit");
   deps.metrics.writeSeconds.observe((performance.now() - started) / SECOND);
+  for (const { ageSeconds } of batch.ordered) deps.metrics.orderDelaySeconds.observe(ageSeconds);
   return report(deps, saleId, requestIds, batch);
 }
 
@@ -151,7 +154,7 @@ async function report(
 ): Promise<Map<string, WriteResult>> {
   const decided = new Map<string, DecidedRequest>();
   for (const decision of batch.decisions) {
-    deps.metrics.decided.inc({ outcome: decision.outcome });
+    deps.metrics.decided.add(saleId, decision.outcome.toLowerCase());
     const orderStatus = decision.outcome === "ORDERED" ? ("PENDING_PAYMENT" as const) : null;
     decided.set(decision.requestId, { ...decision, orderStatus, hasEvents: false, stageBeforeEvent: null });
   }
@@ -162,6 +165,7 @@ async function report(
   if (batch.decisions.some((decision) => decision.outcome !== "ORDERED")) {
     deps.rarely("error", { saleId, epoch: batch.epoch }, "the database refused what Redis had accepted");
   }
+  if (drilling) await failpoint("write.before_confirm");
   await carryDecisions(deps, saleId, batch.epoch, [...decided.values()]);
   return new Map([...decided].map(([requestId, decision]) => [requestId, { kind: "decided", decision }]));
 }
