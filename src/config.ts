@@ -1,8 +1,8 @@
 /**
  * The only reader of process.env. Everything else is handed the parsed `Config`.
  *
- * Where DATABASE_URL, REDIS_URL or JWT_SECRET are not set, the embedded services of `npm start` provide them through
- * `.data/runtime.json`, so that `npm run token` and its like find the running configuration.
+ * Where DATABASE_URL, REDIS_URL or a secret is not set, the embedded services of `npm start` provide them through
+ * `.data/runtime.json`, so that `npm run token` and its like find the running configuration. Not in production.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -46,10 +46,17 @@ const schema = z.object({
   JWT_JWKS_URL: z.url().optional(),
   JWT_ISSUER: z.string().min(1).default("sluice"),
   JWT_AUDIENCE: z.string().min(1).default("sluice"),
+  PAYMENT_WEBHOOK_SECRET: list
+    .refine((secrets) => secrets.length > 0 && secrets.every((secret) => secret.length >= 16), {
+      error: "must have at least 16 characters, and so must each of several with commas between them",
+    })
+    .optional(),
   CORS_ORIGINS: list.default([]),
   BACKLOG_LIMIT: z.coerce.number().int().min(1).default(10_000),
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   METRICS_PORT: port.optional(),
+  WEB_CONCURRENCY: z.coerce.number().int().min(1).max(256).default(1),
+  SLUICE_DEMO: z.stringbool("must be true or false").default(false),
   SLUICE_TUNING: text("must be JSON", (json) => JSON.parse(json) as unknown, "{}").pipe(tuningSchema),
   SLUICE_FAILPOINTS: text("", parseFailpoints, ""),
 });
@@ -61,6 +68,7 @@ const runtimeSchema = z.object({
   databaseUrl: z.string(),
   redisUrl: z.string(),
   jwtSecret: z.string().optional(),
+  webhookSecret: z.string().optional(),
   apiUrl: z.string().optional(),
 });
 export type RuntimeFile = z.infer<typeof runtimeSchema>;
@@ -69,21 +77,31 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Reads `.env` where it exists, the environment, and `.data/runtime.json` for what neither says. */
-export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
+/**
+ * Reads `.env` where it exists, the environment, and `.data/runtime.json` for what neither says. A process that serves nobody
+ * (`servesCallers: false`) needs nothing to verify tokens with.
+ */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env, { servesCallers = true } = {}): Config {
   const given = withDotEnv(env);
   const dataDir = dataDirOf(given);
-  const runtime = readRuntimeFile(dataDir);
+  // What production runs on is said by whoever runs it, never found in a folder.
+  const runtime = given.NODE_ENV === "production" ? null : readRuntimeFile(dataDir);
   const settings = parse(schema, {
     ...given,
     DATABASE_URL: given.DATABASE_URL || runtime?.databaseUrl,
     REDIS_URL: given.REDIS_URL || runtime?.redisUrl,
     JWT_SECRET: given.JWT_SECRET || (given.JWT_JWKS_URL ? undefined : runtime?.jwtSecret),
+    PAYMENT_WEBHOOK_SECRET: given.PAYMENT_WEBHOOK_SECRET || runtime?.webhookSecret,
   });
   if (settings.NODE_ENV === "production" && settings.SLUICE_FAILPOINTS.size > 0) {
     throw new ConfigError("SLUICE_FAILPOINTS is for drills: unset it where NODE_ENV is production.");
   }
-  if (!settings.JWT_SECRET && !settings.JWT_JWKS_URL) {
+  if (settings.SLUICE_DEMO && (settings.NODE_ENV === "production" || !settings.JWT_SECRET)) {
+    throw new ConfigError(
+      "SLUICE_DEMO gives tokens to whoever asks: unset it where NODE_ENV is production, and where there is no JWT_SECRET.",
+    );
+  }
+  if (servesCallers && !settings.JWT_SECRET && !settings.JWT_JWKS_URL) {
     throw new ConfigError("Set JWT_SECRET (HS256) or JWT_JWKS_URL, so that tokens can be verified. See .env.example.");
   }
   return { ...settings, tuning: settings.SLUICE_TUNING, dataDir };

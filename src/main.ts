@@ -1,33 +1,14 @@
-/** The API process: GraphQL over HTTP, SSE and WebSocket, health and metrics on one port. */
+/** The API: one process, or WEB_CONCURRENCY of them on one port and a primary that keeps them running. */
+import cluster from "node:cluster";
 import { ConfigError, loadConfig } from "./config.js";
-import { createHttpServer } from "./http/server.js";
-import { armFailpoints } from "./lifecycle/failpoints.js";
-import { exitWithParent } from "./lifecycle/parent.js";
-import { stopOnSignals } from "./lifecycle/shutdown.js";
-import { findObstacle } from "./preflight.js";
-import { openResources } from "./resources.js";
+import { type ReadyMessage, runPrimary } from "./primary.js";
+import { serveApi } from "./serve-api.js";
 
 async function main(): Promise<void> {
   const config = loadConfig();
-  armFailpoints(config.SLUICE_FAILPOINTS);
-  const resources = openResources(config, "api");
-  const obstacle = await findObstacle(resources);
-  if (obstacle) throw new ConfigError(obstacle);
-  const http = createHttpServer(resources);
-
-  const { drainMs } = config.tuning;
-  const stop = stopOnSignals({
-    log: resources.log,
-    deadlineMs: drainMs,
-    async stop() {
-      await http.close(drainMs / 2);
-      await resources.close(drainMs / 4);
-    },
-  });
-  exitWithParent(() => stop("the parent process is gone"));
-
-  const { url } = await http.listen();
-  resources.log.info({ url }, "api ready");
+  if (config.WEB_CONCURRENCY > 1 && cluster.isPrimary) return runPrimary(config);
+  const { url } = await serveApi(config);
+  if (cluster.isWorker) process.send?.({ sluice: "ready", url } satisfies ReadyMessage);
 }
 
 main().catch((error: NodeJS.ErrnoException) => {

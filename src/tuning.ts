@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { SECOND } from "./domain/time.js";
+import { MINUTE, SECOND } from "./domain/time.js";
 
 const ms = (byDefault: number) => z.number().int().min(1).default(byDefault);
 const count = (byDefault: number) => z.number().int().min(1).default(byDefault);
@@ -11,7 +11,13 @@ const group = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(shap
  */
 export const tuningSchema = group({
   /** request > journal > Redis command: who waits gives up later than the one he waits for */
-  deadlines: group({ requestMs: ms(2 * SECOND), journalMs: ms(1 * SECOND), redisCommandMs: ms(SECOND / 2) }),
+  deadlines: group({
+    requestMs: ms(2 * SECOND),
+    journalMs: ms(1 * SECOND),
+    redisCommandMs: ms(SECOND / 2),
+    /** how long a buyer waits for the payment provider; the gateway (deploy/nginx.conf) must wait longer */
+    paymentMs: ms(10 * SECOND),
+  }),
   sql: group({
     statementMs: ms(1 * SECOND),
     readStatementMs: ms(5 * SECOND),
@@ -19,7 +25,9 @@ export const tuningSchema = group({
     idleInTransactionMs: ms(5 * SECOND),
   }),
   /** connections a process: size them from the database's limit backwards */
-  pools: group({ sale: count(10), reads: count(5) }),
+  pools: group({ sale: count(10), orders: count(5), reads: count(5) }),
+  /** how many payments, cancellations and the like of one sale a process has under way at once */
+  orderLanes: count(3),
   journal: group({ maxRequests: count(256), maxWaitMs: ms(2) }),
   writer: group({ maxJobs: count(256), maxWaitMs: ms(4), inFlight: count(512) }),
   /**
@@ -30,12 +38,20 @@ export const tuningSchema = group({
   loops: group({
     forwarderMs: ms(1 * SECOND),
     relayMs: ms(SECOND / 4),
+    expirerMs: ms(1 * SECOND),
     statePusherMs: ms(1 * SECOND),
     queuesMs: ms(1 * SECOND),
     closerMs: ms(5 * SECOND),
+    measureMs: ms(5 * SECOND),
+    compensatorMs: ms(5 * SECOND),
+    reconcilerMs: ms(1 * MINUTE),
   }),
   /** how old a request must be before the forwarder looks at it */
   repairAfterMs: ms(30 * SECOND),
+  /** how long a request may wait for its end before the reconciler counts it as one that has none */
+  overdueAfterMs: ms(5 * MINUTE),
+  /** how long a dead letter waits for an operator, all dependencies being well, before its request is compensated */
+  compensateAfterMs: ms(15 * MINUTE),
   /** how long a stopping process may take for what is under way */
   drainMs: ms(10 * SECOND),
 });

@@ -8,7 +8,7 @@ import { endOrphans } from "../embedded/orphans.js";
 
 /** Only what we have made: SLUICE_DATA_DIR may be set to a directory with other things in it. */
 const ours =
-  /^(postgres|postgres\.new-[\w.]+|redis|logs|secrets|(runtime|processes|demo-sale)\.json|[\w.-]+\.tmp|instance\.lock\.\d+\.stale)$/;
+  /^(postgres|postgres\.new-[\w.]+|redis|logs|page|secrets|(runtime|processes|demo-sale)\.json|[\w.-]+\.tmp|instance\.lock\.\d+\.stale)$/;
 
 try {
   if (process.argv.length > 2)

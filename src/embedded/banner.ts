@@ -6,7 +6,12 @@ import type { DemoSale } from "./demo-sale.js";
 /** What there is to tell. */
 export interface BannerInput {
   readonly apiUrl: string;
+  readonly workerMetricsUrl: string;
   readonly dataDir: string;
+  /** whether there is a storefront page */
+  readonly page: boolean;
+  /** whether payments can be reported by a signed webhook */
+  readonly webhook: boolean;
   /** null where none was made */
   readonly sale: DemoSale | null;
   /** null in production, and where tokens come from an identity provider */
@@ -14,14 +19,20 @@ export interface BannerInput {
 }
 
 /** The first line is `ready`, alone, for scripts that wait for it. */
-export function banner({ apiUrl, dataDir, sale, tokens }: BannerInput): string {
+export function banner({ apiUrl, workerMetricsUrl, dataDir, sale, tokens, page, webhook }: BannerInput): string {
   const rows: [string, string][] = [
-    ["GraphiQL", `${apiUrl}/graphql  (in a browser)`],
+    ...(page ? [["storefront", `${apiUrl}/  (in a browser)`] satisfies [string, string]] : []),
+    ["explorer", `${apiUrl}/graphql  (GraphiQL, in a browser)`],
     ["GraphQL", `${apiUrl}/graphql`],
     ["WebSocket", `${apiUrl.replace(/^http/, "ws")}/graphql  (graphql-transport-ws)`],
+    ...(webhook
+      ? [["payments", `${apiUrl}/webhooks/payments  (signed: docs/payments.md)`] satisfies [string, string]]
+      : []),
     ["health", `${apiUrl}/health`],
     ["ready", `${apiUrl}/ready`],
+    ["queues", `${apiUrl}/admin/queues  (in a browser: any name, the operator's token as the password)`],
     ["metrics", `${apiUrl}/metrics  (with the operator's token)`],
+    ["", `${workerMetricsUrl}  (the worker's)`],
     ["logs", `${dataDir}/logs`],
   ];
   const saleRows: [string, string][] = sale

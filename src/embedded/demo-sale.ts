@@ -28,12 +28,11 @@ export async function findOrMakeDemoSale(
   signal: AbortSignal,
 ): Promise<DemoSale> {
   const ask = <T>(query: string, variables: object) => askApi<T>(apiUrl, operatorToken, query, variables, signal);
-  const path = join(dataDir, "demo-sale.json");
-  const known = z.object({ saleId: z.string() }).safeParse(readJson(path)).data;
-  if (known) {
+  const knownId = findDemoSaleId(dataDir);
+  if (knownId) {
     const { sale } = await ask<{ sale: SaleAnswer | null }>(
       `query DemoSale($id: ID!) { sale(id: $id) { ${fields} } }`,
-      { id: known.saleId },
+      { id: knownId },
     );
     if (sale?.state === "OPEN" && Date.parse(sale.closesAt) > Date.now() + HOUR) return sale;
   }
@@ -53,6 +52,15 @@ export async function findOrMakeDemoSale(
     `mutation OpenDemoSale($saleId: ID!) { openSale(saleId: $saleId) { ${fields} } }`,
     { saleId: createSale.id },
   );
-  writePrivateJson(path, { saleId: openSale.id });
+  writePrivateJson(pathIn(dataDir), { saleId: openSale.id });
   return openSale;
+}
+
+/** The id of the demo sale that was made last, or null. */
+function findDemoSaleId(dataDir: string): string | null {
+  return z.object({ saleId: z.string() }).safeParse(readJson(pathIn(dataDir))).data?.saleId ?? null;
+}
+
+function pathIn(dataDir: string): string {
+  return join(dataDir, "demo-sale.json");
 }

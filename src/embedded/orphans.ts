@@ -47,6 +47,11 @@ export function recordProcess(dataDir: string, name: ProcessName, pid: number): 
   if (identity) writePrivateJson(recordPath(dataDir), { ...readRecord(dataDir), [name]: identity });
 }
 
+/** The process that was written down last under this name, or null where it doesn't run. */
+export function findProcess(dataDir: string, name: ProcessName): ProcessIdentity | null {
+  return alive(readRecord(dataDir)[name])[0] ?? null;
+}
+
 /** Forgets them all, when all have ended. */
 export function forgetProcesses(dataDir: string): void {
   rmSync(recordPath(dataDir), { force: true });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { StartFailure } from "./failure.js";
 
 /** The secrets that a data directory keeps over restarts. */
-export type SecretName = "postgres-password" | "redis-password" | "jwt-secret";
+export type SecretName = "postgres-password" | "redis-password" | "jwt-secret" | "webhook-secret";
 
 /**
  * Makes the data directory. Others may pass through it (the database's own user must) but not list it.

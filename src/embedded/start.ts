@@ -13,8 +13,9 @@ import { checkGivenRedis, placeOf } from "./given-servers.js";
 import { waitUntilReady } from "./http-client.js";
 import { takeInstanceLock } from "./instance-lock.js";
 import { endOrphans, forgetProcesses, type ProcessName } from "./orphans.js";
-import { claimablePort } from "./ports.js";
-import { readOrCreateSecret, writePrivateJson } from "./private-files.js";
+import { buildPage } from "./page.js";
+import { claimablePort, findFreePort } from "./ports.js";
+import { readOrCreateSecret, type SecretName, writePrivateJson } from "./private-files.js";
 import { logPathOf, programEnvironment, superviseProgram, superviseServer } from "./services.js";
 import { tailOf } from "./spawn.js";
 import type { Supervised } from "./supervisor.js";
@@ -75,28 +76,40 @@ async function bringUp(options: StartOptions, kept: Kept, runtimePath: string): 
   await migrate(databaseUrl, say);
   stop.throwIfAborted();
 
-  const jwtSecret =
-    settings.JWT_SECRET ?? (settings.JWT_JWKS_URL ? undefined : readOrCreateSecret(dataDir, "jwt-secret"));
-  const runtime: RuntimeFile = { databaseUrl, redisUrl, apiUrl, ...(jwtSecret !== undefined && { jwtSecret }) };
+  const { jwtSecret, webhookSecret } = secretsOf(settings);
+  const runtime: RuntimeFile = {
+    ...{ databaseUrl, redisUrl, apiUrl },
+    ...(jwtSecret !== undefined && { jwtSecret }),
+    ...(webhookSecret !== undefined && { webhookSecret }),
+  };
   writePrivateJson(runtimePath, runtime);
 
-  const env = programEnvironment(settings, {
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    PORT: String(port),
-    ...(jwtSecret !== undefined && { JWT_SECRET: jwtSecret }),
-  });
-  say("Starting the API and the worker …");
-  for (const name of ["api", "worker"] as const) {
-    kept[name] = await superviseProgram(name, dataDir, { entry: entries[name], root, env }, say);
-  }
-  await orFailure(kept, stop, ready(options, apiUrl));
   // In production the output goes to a log, where an operator's token has no business.
   const tokens =
     jwtSecret === undefined || settings.NODE_ENV === "production" ? null : await signTokens(settings, jwtSecret);
+  const page = tokens !== null && (await demoPage(options));
+  const env = programEnvironment(settings, {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    ...(jwtSecret !== undefined && { JWT_SECRET: jwtSecret }),
+    ...(webhookSecret !== undefined && !settings.PAYMENT_WEBHOOK_SECRET && { PAYMENT_WEBHOOK_SECRET: webhookSecret }),
+  });
+  const metrics = await workerMetrics(settings);
+  const environments = {
+    // The API has its metrics on its own port; two programs can't share another one.
+    api: { ...env, PORT: String(port), METRICS_PORT: "", SLUICE_DEMO: String(tokens !== null) },
+    worker: { ...env, ...metrics, SLUICE_DEMO: "" },
+  };
+  say("Starting the API and the worker …");
+  for (const name of ["api", "worker"] as const) {
+    kept[name] = await superviseProgram(name, dataDir, { entry: entries[name], root, env: environments[name] }, say);
+  }
+  await orFailure(kept, stop, ready(options, apiUrl));
   const sale = tokens ? await demoSale(options, apiUrl, tokens.operator.token) : null;
   stop.throwIfAborted();
-  say(banner({ apiUrl, dataDir, sale, tokens }));
+  const workerMetricsUrl = `${urlOf(metrics.HOST, Number(metrics.METRICS_PORT))}/metrics`;
+  const webhook = webhookSecret !== undefined;
+  say(banner({ apiUrl, workerMetricsUrl, dataDir, sale, tokens, page, webhook }));
   await orFailure(kept, stop, aborted(stop));
 }
 
@@ -124,6 +137,19 @@ async function bringUpServers(
   if (database.status === "rejected") throw database.reason;
   if (redis.status === "rejected") throw redis.reason;
   return { databaseUrl: database.value, redisUrl: redis.value };
+}
+
+/** The secrets as they were given, or of our own making where there is no better place for one. */
+function secretsOf({ dataDir, NODE_ENV, JWT_SECRET, JWT_JWKS_URL, PAYMENT_WEBHOOK_SECRET }: StartSettings): {
+  readonly jwtSecret: string | undefined;
+  readonly webhookSecret: string | undefined;
+} {
+  const own = (name: SecretName) => readOrCreateSecret(dataDir, name);
+  return {
+    jwtSecret: JWT_SECRET ?? (JWT_JWKS_URL ? undefined : own("jwt-secret")),
+    // Who takes real money agrees on one with the provider.
+    webhookSecret: PAYMENT_WEBHOOK_SECRET?.[0] ?? (NODE_ENV === "production" ? undefined : own("webhook-secret")),
+  };
 }
 
 async function migrate(databaseUrl: string, say: (line: string) => void): Promise<void> {
@@ -175,6 +201,23 @@ async function signTokens(
     };
   };
   return { buyer: await sign("buyer"), operator: await sign("operator"), payments: await sign("payments") };
+}
+
+/** Where the worker tells its metrics, without a token: on this machine only, unless a port was asked for. */
+async function workerMetrics({ METRICS_PORT, HOST }: StartSettings): Promise<{ HOST: string; METRICS_PORT: string }> {
+  if (METRICS_PORT) return { HOST, METRICS_PORT: String(METRICS_PORT) };
+  return { HOST: "127.0.0.1", METRICS_PORT: String(await findFreePort()) };
+}
+
+/** Bundles the storefront page. The demo is no reason not to run. */
+async function demoPage({ root, settings, say }: StartOptions): Promise<boolean> {
+  try {
+    await buildPage(root, settings.dataDir);
+    return true;
+  } catch (error) {
+    say(`The storefront page could not be made: ${messageOf(error)}`);
+    return false;
+  }
 }
 
 /** The demo is no reason not to run. */

@@ -1,11 +1,19 @@
 import type { Principal } from "../admission/identity.js";
 import type { Logger } from "../observability/logger.js";
+import type { AdjustStockDeps } from "../operations/adjust-stock.js";
+import type { ChangeOrdersDeps } from "../operations/change-orders.js";
 import type { ChangeSaleStateDeps } from "../operations/change-sale-state.js";
+import type { CheckSaleDeps } from "../operations/check-sale.js";
+import type { CompensateDeps } from "../operations/compensate.js";
 import type { CreateSaleDeps } from "../operations/create-sale.js";
 import type { ReadOrdersDeps } from "../operations/read-orders.js";
 import type { ReadReservationsDeps } from "../operations/read-reservations.js";
 import type { ReadSalesDeps } from "../operations/read-sales.js";
+import type { ReloadDeps } from "../operations/reload.js";
+import type { ReplayDeps } from "../operations/replay.js";
+import type { RequestPaymentDeps } from "../operations/request-payment.js";
 import type { ReserveDeps } from "../operations/reserve.js";
+import type { TraceDeps } from "../operations/trace-request.js";
 import type { WatchReservationDeps, WatchSaleDeps } from "../operations/watch.js";
 import { toClientError } from "./errors.js";
 import type { Loaders } from "./loaders.js";
@@ -17,6 +25,14 @@ export type GraphQLDeps = ReserveDeps &
   ReadOrdersDeps &
   CreateSaleDeps &
   ChangeSaleStateDeps &
+  ChangeOrdersDeps &
+  RequestPaymentDeps &
+  AdjustStockDeps &
+  CheckSaleDeps &
+  ReloadDeps &
+  ReplayDeps &
+  CompensateDeps &
+  TraceDeps &
   WatchReservationDeps &
   WatchSaleDeps;
 

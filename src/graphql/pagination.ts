@@ -11,8 +11,13 @@ export interface Position {
   readonly key: readonly string[];
 }
 
+export interface Edge<Row> {
+  readonly cursor: string;
+  readonly node: Row;
+}
+
 export interface Connection<Row> {
-  readonly edges: readonly { readonly cursor: string; readonly node: Row }[];
+  readonly edges: readonly Edge<Row>[];
   readonly pageInfo: PageInfo;
 }
 

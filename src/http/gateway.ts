@@ -16,8 +16,6 @@ export const GRAPHQL_PATH = "/graphql";
 /** The largest request of any transport, in bytes. */
 export const MAX_REQUEST_BYTES = 128 * 1024;
 
-const GRAPHIQL_QUERY = "# A buyer's or operator's token goes under Headers.\nquery {\n  serverTime\n}\n";
-
 export interface GatewayResources extends GraphQLDeps {
   readonly config: Config;
   readonly log: Logger;
@@ -32,7 +30,7 @@ export interface Gateway {
 /** GraphQL over the given resources; it listens nowhere by itself. */
 export function createGateway(resources: GatewayResources): Gateway {
   const { config, log } = resources;
-  const subscriptions = trackSubscriptions();
+  const subscriptions = trackSubscriptions(resources.metrics.subscriptions);
   const { maskBuyer } = resources;
   const shared = { deps: resources, loaders: createLoaders(resources), maskBuyer };
 
@@ -49,9 +47,8 @@ export function createGateway(resources: GatewayResources): Gateway {
     maxRequestBodySize: MAX_REQUEST_BYTES,
     cors: (request) => corsFor(request.headers.get("origin"), config.CORS_ORIGINS),
     landingPage: false,
-    graphiql: { title: "Sluice", defaultQuery: GRAPHIQL_QUERY, subscriptionsProtocol: "SSE" },
-    // Nine megabytes of page, loaded when first asked for; it needs no network.
-    renderGraphiQL: async (options) => (await import("@graphql-yoga/render-graphiql")).renderGraphiQL(options),
+    // It is a page of its own, in front of this: explorer.ts.
+    graphiql: false,
   });
   return { yoga, subscriptions };
 }

@@ -5,12 +5,14 @@
  */
 import type { ExecutionResult } from "graphql";
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
+import type { Gauge } from "prom-client";
 import { unauthenticated } from "../admission/identity.js";
 import type { SluiceError } from "../domain/errors.js";
 import type { GraphQLContext } from "../graphql/context.js";
 import { toClientError } from "../graphql/errors.js";
 import type { Logger } from "../observability/logger.js";
 import { atTime } from "./at-time.js";
+import { subscribedField } from "./subscribed-field.js";
 
 export interface OpenSubscriptions {
   readonly plugin: Plugin<GraphQLContext>;
@@ -18,17 +20,22 @@ export interface OpenSubscriptions {
   readonly endAll: (error: SluiceError) => void;
 }
 
-/** A register of open subscriptions, kept by its plugin. */
-export function trackSubscriptions(): OpenSubscriptions {
+/** A register of open subscriptions, kept by its plugin, and counted. */
+export function trackSubscriptions(counted: Gauge<"field" | "transport">): OpenSubscriptions {
   const open = new Set<EndableStream>();
   let ending: SluiceError | undefined;
 
-  const track = (source: AsyncIterable<ExecutionResult>, { log, principal }: GraphQLContext) => {
+  const track = (source: AsyncIterable<ExecutionResult>, context: GraphQLContext, field: string) => {
+    const { log, principal } = context;
+    // Yoga puts a request there where there is one.
+    const labels = { field, transport: "request" in context ? "sse" : "websocket" };
     const stream = new EndableStream(source, log, () => {
       open.delete(stream);
+      counted.dec(labels);
       cancelExpiry?.();
     });
     open.add(stream);
+    counted.inc(labels);
     const cancelExpiry =
       principal && atTime(principal.expiresAt, () => stream.end(unauthenticated("The token has expired.")));
     if (ending) stream.end(ending);
@@ -39,7 +46,8 @@ export function trackSubscriptions(): OpenSubscriptions {
     plugin: {
       onSubscribe: ({ args }) => ({
         onSubscribeResult: ({ result, setResult }) => {
-          if (isAsyncIterable<ExecutionResult>(result)) setResult(track(result, args.contextValue));
+          if (!isAsyncIterable<ExecutionResult>(result)) return;
+          setResult(track(result, args.contextValue, subscribedField(args.document, args.operationName)));
         },
       }),
     },

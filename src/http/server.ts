@@ -9,13 +9,22 @@ import { SECOND } from "../domain/time.js";
 import type { RequestScope } from "../graphql/context.js";
 import { createHealth, type Readiness } from "../lifecycle/health.js";
 import { pause } from "../lifecycle/pause.js";
+import { takeTurns } from "../lifecycle/turns.js";
+import { ADMIN_QUEUES_PATH, type AdminQueuesResources, adminQueuesRoute } from "./admin-queues.js";
+import { trackConnections } from "./connections.js";
+import { demoRoutes } from "./demo.js";
+import { demoPaymentRoutes } from "./demo-payment.js";
+import { explorerRoute, wantsExplorer } from "./explorer.js";
 import { createGateway, type GatewayResources, GRAPHQL_PATH } from "./gateway.js";
-import { type MetricsResources, sendMetrics } from "./metrics.js";
+import { type MetricsResources, metricsRoute } from "./metrics.js";
+import { operatorsOnly } from "./operators-only.js";
+import { PAYMENT_WEBHOOK_PATH, paymentWebhookRoute } from "./payment-webhook.js";
+import { findRoute, type Routes, readOnly } from "./routes.js";
 import { sendJson } from "./send-json.js";
 import { createWebSocketEndpoint, refuse } from "./websocket.js";
 
 /** What the server needs. The process's resources fit by structure. */
-export interface HttpResources extends GatewayResources, MetricsResources {
+export interface HttpResources extends GatewayResources, MetricsResources, AdminQueuesResources {
   readiness(): Promise<Readiness>;
 }
 
@@ -24,35 +33,49 @@ export interface HttpServer {
   /** Listens on HOST and PORT. Rejects where it can't, with the system's error: `code` is EADDRINUSE where the port is taken. */
   listen(): Promise<{ readonly port: number; readonly url: string }>;
   /**
-   * Takes no more connections, lets requests under way finish, ends subscriptions (WebSockets with 1001), and after
-   * `deadlineMs` cuts off what is left. Resolves when all are gone.
+   * Takes the connections that wait and then no more, lets requests under way finish, ends subscriptions (WebSockets with
+   * 1001), and after `deadlineMs` cuts off what is left. Resolves when all are gone.
    */
   close(deadlineMs: number): Promise<void>;
 }
-
-/** One answer of the table; `scope` names the request. */
-type Route = (req: IncomingMessage, res: ServerResponse, scope: RequestScope) => void | Promise<void>;
 
 /** The API's HTTP server over the given resources, not listening yet. */
 export function createHttpServer(resources: HttpResources): HttpServer {
   const { config, log } = resources;
   const verifier = createVerifier(config);
   const gateway = createGateway(resources);
-  const webSocket = createWebSocketEndpoint(gateway, { verifier, log, allowedOrigins: config.CORS_ORIGINS });
+  const turn = takeTurns();
+  const explorer = explorerRoute(resources);
+  const webSocket = createWebSocketEndpoint(gateway, {
+    verifier,
+    log,
+    allowedOrigins: config.CORS_ORIGINS,
+    connections: resources.metrics.webSockets,
+    turn,
+  });
   let closing = false;
   const health = createHealth(resources, () => closing);
 
-  const routes: Readonly<Record<string, Route>> = {
-    [GRAPHQL_PATH]: (req, res, scope) => gateway.yoga.handle(req, res, scope),
-    "/health": readOnly((res) => sendJson(res, health.alive().httpStatus, health.alive().body)),
-    "/ready": readOnly(async (res) => {
+  const routes: Routes = {
+    [GRAPHQL_PATH]: async (req, res, scope) => {
+      await turn();
+      if (wantsExplorer(req)) await explorer(req, res, scope);
+      else await gateway.yoga.handle(req, res, scope);
+    },
+    "/health": readOnly(async (_req, res) => sendJson(res, health.alive().httpStatus, health.alive().body)),
+    "/ready": readOnly(async (_req, res) => {
       const { httpStatus, body } = await health.ready();
       sendJson(res, httpStatus, body);
     }),
-    "/metrics": readOnly((res, scope) => sendMetrics(resources, res, scope)),
+    "/metrics": readOnly(operatorsOnly(verifier, metricsRoute(resources))),
+    [`${ADMIN_QUEUES_PATH}/*`]: readOnly(operatorsOnly(verifier, adminQueuesRoute(resources))),
+    ...paymentRoutes(resources, turn),
+    ...(config.SLUICE_DEMO ? demoRoutes(resources) : {}),
   };
 
   const onRequest = async (req: IncomingMessage, res: ServerResponse) => {
+    resources.metrics.httpInFlight.inc();
+    res.once("close", () => resources.metrics.httpInFlight.dec());
     const requestId = requestIdOf(req);
     const scope: RequestScope = {
       requestId,
@@ -64,13 +87,9 @@ export function createHttpServer(resources: HttpResources): HttpServer {
     if (closing) res.setHeader("connection", "close");
     // Answers differ by origin where CORS is on: caches must not mix them.
     if (config.CORS_ORIGINS.length > 0) res.setHeader("vary", "Origin");
-    // A connection whose answer is sent while closing has nothing more to wait for.
-    res.once("close", () => closing && setImmediate(() => server.closeIdleConnections()));
+    res.once("close", connections.begin(req.socket));
     try {
-      const path = pathOf(req);
-      const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
-      if (route) await route(req, res, scope);
-      else sendJson(res, 404, { error: "There is nothing here." });
+      await findRoute(routes, pathOf(req))(req, res, scope);
     } catch (error) {
       scope.log.error({ err: error }, "request failed");
       if (res.headersSent) res.destroy();
@@ -81,9 +100,11 @@ export function createHttpServer(resources: HttpResources): HttpServer {
   const server = createServer({ requestTimeout: 30 * SECOND, headersTimeout: 10 * SECOND }, (req, res) => {
     void onRequest(req, res);
   });
+  const connections = trackConnections(server);
   // Longer than load balancers keep idle connections (60 s mostly): they must not send into one that we just closed.
   server.keepAliveTimeout = 65 * SECOND;
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    connections.leave(req.socket);
     if (pathOf(req) === GRAPHQL_PATH) webSocket.upgrade(req, socket, head);
     else refuse(socket, 404);
   });
@@ -91,9 +112,10 @@ export function createHttpServer(resources: HttpResources): HttpServer {
   const close = async (deadlineMs: number) => {
     closing = true;
     const deadline = Date.now() + deadlineMs;
-    const gone = new Promise<void>((resolve) => server.close(() => resolve()));
     const done = new AbortController();
     const cut = pause(deadlineMs, done.signal).then(() => server.closeAllConnections());
+    await connections.acceptWaiting(deadlineMs / 2);
+    const gone = new Promise<void>((resolve) => server.close(() => resolve()));
     await webSocket.drain(deadlineMs / 2);
     const webSocketsGone = webSocket.close(deadline - Date.now());
     // What is left are SSE streams, which have no close code: they are told by their last value.
@@ -125,11 +147,17 @@ export function createHttpServer(resources: HttpResources): HttpServer {
   };
 }
 
-function readOnly(answer: (res: ServerResponse, scope: RequestScope) => void | Promise<void>): Route {
-  return (req, res, scope) => {
-    if (req.method === "GET" || req.method === "HEAD") return answer(res, scope);
-    res.setHeader("allow", "GET, HEAD");
-    sendJson(res, 405, { error: "Only GET is answered here." });
+/** None without a secret: then payments are reported by confirmPayment. */
+function paymentRoutes(resources: HttpResources, turn: () => Promise<void>): Routes {
+  const { SLUICE_DEMO, PAYMENT_WEBHOOK_SECRET: secrets } = resources.config;
+  if (!secrets) return {};
+  const webhook = paymentWebhookRoute(resources, secrets);
+  return {
+    [PAYMENT_WEBHOOK_PATH]: async (req, res, scope) => {
+      await turn();
+      await webhook(req, res, scope);
+    },
+    ...(SLUICE_DEMO ? demoPaymentRoutes(secrets) : {}),
   };
 }
 

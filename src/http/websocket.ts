@@ -14,6 +14,7 @@ import {
   type SubscribePayload,
 } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
+import type { Gauge } from "prom-client";
 import { WebSocketServer } from "ws";
 import { type Principal, principalFromAuthorization, type Verifier } from "../admission/identity.js";
 import { SluiceError, serviceUnavailable } from "../domain/errors.js";
@@ -53,13 +54,26 @@ export interface WebSocketEndpoint {
 /** Serves the gateway over WebSocket. */
 export function createWebSocketEndpoint(
   { yoga }: Pick<Gateway, "yoga">,
-  options: { verifier: Verifier; log: Logger; allowedOrigins: readonly string[] },
+  options: {
+    verifier: Verifier;
+    log: Logger;
+    allowedOrigins: readonly string[];
+    connections: Gauge;
+    /** resolves when an operation may begin */
+    turn: () => Promise<void>;
+  },
 ): WebSocketEndpoint {
-  const { verifier, log, allowedOrigins } = options;
+  const { verifier, log, allowedOrigins, connections, turn } = options;
   const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_REQUEST_BYTES });
   const engines = new WeakMap<ExecutionArgs, Pick<ReturnType<typeof yoga.getEnveloped>, "execute" | "subscribe">>();
   const underWay = new Set<Promise<unknown>>();
   let closing = false;
+  const waitFor = <Answer>(answer: Promise<Answer>): Promise<Answer> => {
+    underWay.add(answer);
+    const answered = () => underWay.delete(answer);
+    answer.then(answered, answered);
+    return answer;
+  };
 
   const scopeOf = ({ extra }: Socket): RequestScope => {
     const requestId = newId();
@@ -69,6 +83,7 @@ export function createWebSocketEndpoint(
   const prepare = async (connection: Socket, payload: SubscribePayload) => {
     const scope = scopeOf(connection);
     try {
+      await turn();
       if (closing) throw serviceUnavailable("The server is stopping.");
       if (Object.keys(connection.subscriptions).length > MAX_SUBSCRIPTIONS) {
         throw new SluiceError("RATE_LIMITED", `At most ${MAX_SUBSCRIPTIONS} operations at a time on a connection.`);
@@ -106,14 +121,8 @@ export function createWebSocketEndpoint(
       // Off production it would send texts of internal errors as close reasons.
       isProd: true,
       onConnect: (connection) => connect(connection, verifier, log),
-      onSubscribe: (connection, _id, payload) => prepare(connection, payload),
-      execute: (args) => {
-        const answer = Promise.resolve(engineOf(args).execute(args));
-        underWay.add(answer);
-        const answered = () => underWay.delete(answer);
-        answer.then(answered, answered);
-        return answer;
-      },
+      onSubscribe: (connection, _id, payload) => waitFor(prepare(connection, payload)),
+      execute: (args) => waitFor(Promise.resolve(engineOf(args).execute(args))),
       subscribe: (args) => engineOf(args).subscribe(args),
       onNext: (_connection, _id, _payload, _args, result) => formatResult(result),
       onError: (_connection, _id, _payload, errors) =>
@@ -128,6 +137,8 @@ export function createWebSocketEndpoint(
     // somebody cares to send. The socket closes itself, with the code that fits.
     socket.removeAllListeners("error");
     socket.on("error", (error) => log.debug({ err: error }, "a WebSocket failed"));
+    connections.inc();
+    socket.once("close", () => connections.dec());
   });
 
   return {
@@ -139,10 +150,16 @@ export function createWebSocketEndpoint(
     async drain(deadlineMs) {
       closing = true;
       const done = new AbortController();
-      await Promise.race([Promise.allSettled(underWay), pause(deadlineMs, done.signal)]);
+      let late = false;
+      const deadline = pause(deadlineMs, done.signal).then(() => {
+        late = true;
+      });
+      do {
+        await Promise.race([Promise.allSettled(underWay), deadline]);
+        // The answers are handed to the sockets, and what was prepared begins, after the promises that were waited for here.
+        await setImmediate();
+      } while (underWay.size > 0 && !late);
       done.abort();
-      // The answers are handed to the sockets after the promises that were waited for here.
-      await setImmediate();
     },
     async close(deadlineMs) {
       closing = true;

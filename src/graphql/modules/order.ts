@@ -1,14 +1,15 @@
-import { isId, orderIdOf, parseOrderId, parseUuid } from "../../domain/ids.js";
+import { isId, isRequestId, orderIdOf, parseOrderId } from "../../domain/ids.js";
 import type { Order } from "../../domain/model.js";
 import { ORDER_STATUSES } from "../../domain/stages.js";
+import { cancelOrder } from "../../operations/cancel.js";
 import { listOrders } from "../../operations/read-orders.js";
-import { ownOrNull, signedIn } from "../access.js";
+import { ownOrNull, seesAll, signedIn } from "../access.js";
 import { builder } from "../builder.js";
-import { type Connection, connectionOf, decodeCursor, pageSize } from "../pagination.js";
-import { PageInfo } from "./page.js";
+import { connectionOf, decodeCursor, pageSize } from "../pagination.js";
+import { connectionType } from "./page.js";
 import { itemNamed, SaleItem } from "./sale-item.js";
 
-const OrderStatusEnum = builder.enumType("OrderStatus", { values: ORDER_STATUSES });
+export const OrderStatusEnum = builder.enumType("OrderStatus", { values: ORDER_STATUSES });
 
 /** What a reservation has become in the database. */
 export const OrderType = builder.objectRef<Order>("Order").implement({
@@ -27,22 +28,30 @@ export const OrderType = builder.objectRef<Order>("Order").implement({
     createdAt: t.expose("createdAt", { type: "DateTime" }),
     payBy: t.expose("payBy", { type: "DateTime" }),
     paidAt: t.expose("paidAt", { type: "DateTime", nullable: true }),
+    buyerId: t.id({
+      nullable: true,
+      description: "for operators; null for everybody else",
+      resolve: ({ buyerId }, _args, context) => (seesAll(context) ? buyerId : null),
+    }),
+    paymentRef: t.string({
+      nullable: true,
+      description: "the payment that paid it, for operators; null for everybody else",
+      resolve: ({ paymentRef }, _args, context) => (seesAll(context) ? paymentRef : null),
+    }),
   }),
 });
 
-const OrderEdge = builder.objectRef<{ cursor: string; node: Order }>("OrderEdge").implement({
-  fields: (t) => ({
-    cursor: t.exposeString("cursor"),
-    node: t.expose("node", { type: OrderType }),
-  }),
-});
+export const OrderConnection = connectionType("Order", OrderType);
 
-const OrderConnection = builder.objectRef<Connection<Order>>("OrderConnection").implement({
-  fields: (t) => ({
-    edges: t.field({ type: [OrderEdge], resolve: ({ edges }) => edges }),
-    pageInfo: t.field({ type: PageInfo, resolve: ({ pageInfo }) => pageInfo }),
-  }),
-});
+/** Where an order stands in a list of orders. */
+export const orderPosition = (order: Order) => ({ createdAt: order.createdAt, key: [order.saleId, order.requestId] });
+
+/** The position that a cursor of such a list stands for. */
+export function decodeOrderCursor(after: string | null | undefined) {
+  const position = decodeCursor(after, [isId, isRequestId]);
+  const [saleId = "", requestId = ""] = position?.key ?? [];
+  return position && { createdAt: position.createdAt, saleId, requestId };
+}
 
 builder.queryFields((t) => ({
   order: t.field({
@@ -58,21 +67,22 @@ builder.queryFields((t) => ({
     type: OrderConnection,
     args: { first: t.arg.int({ required: true, defaultValue: 20 }), after: t.arg.string() },
     resolve: async (_root, { first, after }, context) => {
-      const position = decodeCursor(after, [isId, isRequestId]);
-      const [saleId = "", requestId = ""] = position?.key ?? [];
       const page = await listOrders(context.deps, {
         buyerId: signedIn(context).buyerId,
         first: pageSize(first),
-        after: position && { createdAt: position.createdAt, saleId, requestId },
+        after: decodeOrderCursor(after),
       });
-      return connectionOf(page, after, (order) => ({
-        createdAt: order.createdAt,
-        key: [order.saleId, order.requestId],
-      }));
+      return connectionOf(page, after, orderPosition);
     },
   }),
 }));
 
-function isRequestId(text: string): boolean {
-  return parseUuid(text) === text;
-}
+builder.mutationField("cancelOrder", (t) =>
+  t.field({
+    type: OrderType,
+    description: "unpaid orders only: a repeat returns the cancelled order, a paid one is the error CONFLICT",
+    args: { orderId: t.arg.id({ required: true }) },
+    resolve: (_root, { orderId }, context) =>
+      cancelOrder(context.deps, { orderId, by: "buyer", buyerId: signedIn(context).buyerId }),
+  }),
+);

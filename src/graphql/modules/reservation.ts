@@ -55,7 +55,14 @@ export const ReservationType = builder.objectRef<Reservation>("Reservation").imp
       resolve: ({ stage }) => STAGES[stage].rank,
     }),
     createdAt: t.expose("createdAt", { type: "DateTime" }),
-    updatedAt: t.expose("updatedAt", { type: "DateTime" }),
+    updatedAt: t.field({
+      type: "DateTime",
+      resolve: async (reservation, _args, { loaders }) => {
+        if (reservation.order !== undefined) return reservation.updatedAt;
+        // Told by Redis alone, which knows when it was accepted and not when it was decided.
+        return ((await loaders.reservation.load(reservation)) ?? reservation).updatedAt;
+      },
+    }),
   }),
 });
 

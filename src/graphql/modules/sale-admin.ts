@@ -1,6 +1,8 @@
 import type { SaleAction } from "../../domain/sale-state.js";
+import { adjustStock } from "../../operations/adjust-stock.js";
 import { changeSaleState } from "../../operations/change-sale-state.js";
 import { createSale } from "../../operations/create-sale.js";
+import { reloadSale } from "../../operations/reload.js";
 import { signedIn } from "../access.js";
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
@@ -67,5 +69,28 @@ builder.mutationFields((t) => ({
     description: "operator",
     args: { saleId: t.arg.id({ required: true }) },
     resolve: (_root, args, context) => change("close", args, context),
+  }),
+  reloadSale: t.field({
+    type: SaleType,
+    description:
+      "operator. Loads the sale into Redis again from the database's truth: what repairs two stores that disagree. A repeat loads once more",
+    args: { saleId: t.arg.id({ required: true }), reason: t.arg.string({ required: true }) },
+    resolve: async (_root, args, context) =>
+      nodeOfRow(await reloadSale(context.deps, { ...args, actor: signedIn(context).buyerId }), context),
+  }),
+  adjustStock: t.field({
+    type: SaleType,
+    description: [
+      "operator. Puts units of an item on sale, or takes some off it: never those that somebody was promised or has ordered,",
+      "which is the error CONFLICT. A repeat adjusts again",
+    ].join("\n"),
+    args: {
+      saleId: t.arg.id({ required: true }),
+      itemId: t.arg.id({ required: true }),
+      delta: t.arg.int({ required: true }),
+      reason: t.arg.string({ required: true }),
+    },
+    resolve: async (_root, args, context) =>
+      nodeOfRow(await adjustStock(context.deps, { ...args, actor: signedIn(context).buyerId }), context),
   }),
 }));

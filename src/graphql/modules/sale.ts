@@ -7,9 +7,9 @@ import { watchSale } from "../../operations/watch.js";
 import { seesAll } from "../access.js";
 import { builder } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
-import { type Connection, connectionOf, decodeCursor, pageSize } from "../pagination.js";
+import { connectionOf, decodeCursor, pageSize } from "../pagination.js";
 import { fitInt } from "../scalars.js";
-import { PageInfo } from "./page.js";
+import { connectionType } from "./page.js";
 import { itemOfSale, lazyLiveSale, SaleItem } from "./sale-item.js";
 
 /** A sale's row, and what moves in it: read only when a field asks, and never where it is at hand. */
@@ -66,19 +66,7 @@ export const SaleType = builder.objectRef<SaleNode>("Sale").implement({
   }),
 });
 
-const SaleEdge = builder.objectRef<{ cursor: string; node: Sale }>("SaleEdge").implement({
-  fields: (t) => ({
-    cursor: t.exposeString("cursor"),
-    node: t.field({ type: SaleType, resolve: ({ node }, _args, context) => nodeOfRow(node, context) }),
-  }),
-});
-
-const SaleConnection = builder.objectRef<Connection<Sale>>("SaleConnection").implement({
-  fields: (t) => ({
-    edges: t.field({ type: [SaleEdge], resolve: ({ edges }) => edges }),
-    pageInfo: t.field({ type: PageInfo, resolve: ({ pageInfo }) => pageInfo }),
-  }),
-});
+const SaleConnection = connectionType("Sale", SaleType);
 
 builder.queryFields((t) => ({
   sale: t.field({
@@ -106,7 +94,8 @@ builder.queryFields((t) => ({
         state: state ?? null,
         includeDrafts: seesAll(context),
       });
-      return connectionOf(page, after, ({ createdAt, id }) => ({ createdAt, key: [id] }));
+      const nodes = { ...page, rows: page.rows.map((row) => nodeOfRow(row, context)) };
+      return connectionOf(nodes, after, ({ row }) => ({ createdAt: row.createdAt, key: [row.id] }));
     },
   }),
 }));
