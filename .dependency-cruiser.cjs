@@ -1,14 +1,15 @@
 /**
  * The layers of src/, imports only downward:
  *
- *   domain <- redis (<- queue, realtime), db <- operations <- admission <- graphql <- http
+ *   domain <- redis (<- queue, realtime), db, payments <- operations <- admission <- graphql <- http
  *
  * workers/ and src/cli sit on operations. observability and lifecycle may be imported by all and import none of these.
  * Types count as imports: what a layer knows of another one is a dependency also when it is erased.
  */
-const EDGES = "^src/(redis|db|queue|realtime)/";
-const LAYERS = ["domain", "redis", "db", "queue", "realtime", "operations", "admission", "graphql", "http"];
-const ROOTS = "^(src/main\\.ts|src/resources\\.ts|workers/main\\.ts|src/cli/|src/embedded/|test/|bench/)";
+const EDGES = "^src/(redis|db|queue|realtime|payments)/";
+const LAYERS = ["domain", "redis", "db", "queue", "realtime", "payments", "operations", "admission", "graphql", "http"];
+const ROOTS =
+  "^(src/main\\.ts|src/serve-api\\.ts|src/resources\\.ts|workers/main\\.ts|src/cli/|src/embedded/|test/|bench/)";
 
 /** A layer and everything that may not be imported from it. */
 const above = (layer) => LAYERS.slice(LAYERS.indexOf(layer) + 1);
@@ -34,10 +35,11 @@ module.exports = {
     },
     {
       name: "edges-know-no-operations",
-      comment: "redis, db, queue and realtime are typed edges: what is decided with them is decided in operations.",
+      comment:
+        "redis, db, queue, realtime and payments are typed edges: what is decided with them is decided in operations.",
       severity: "error",
       from: { path: EDGES },
-      to: { path: folders(above("realtime")) },
+      to: { path: folders(above("payments")) },
     },
     {
       name: "database-apart-from-redis",
@@ -61,6 +63,21 @@ module.exports = {
       from: { path: "^src/(redis|queue|realtime)/" },
       to: { path: "^src/(queue|realtime)/", pathNot: "^src/$1/" },
     },
+    {
+      name: "payments-apart-from-stores",
+      comment:
+        "No provider is called inside a transaction or while a connection is held, so it has nothing to do with the stores.",
+      severity: "error",
+      from: { path: "^src/payments/" },
+      to: { path: "^src/(redis|db|queue|realtime)/" },
+    },
+    {
+      name: "stores-apart-from-payments",
+      comment: "The same the other way round: what joins an order and a provider is an operation.",
+      severity: "error",
+      from: { path: "^src/(redis|db|queue|realtime)/" },
+      to: { path: "^src/payments/" },
+    },
     ...["operations", "admission", "graphql"].map((layer) => ({
       name: `${layer}-import-downward`,
       comment: `What ${layer} serves must not be needed by it: HTTP, workers and commands share the same code below them.`,
@@ -74,7 +91,7 @@ module.exports = {
         "What runs in a process must not know which one: workers, commands and the embedded servers import us, not we them.",
       severity: "error",
       from: { path: `^src/(${LAYERS.join("|")}|observability|lifecycle)/` },
-      to: { path: "^(workers|src/cli|src/embedded|bench|test|scripts)/|^src/(main|resources)\\.ts$" },
+      to: { path: "^(workers|src/cli|src/embedded|bench|test|scripts)/|^src/(main|serve-api|primary|resources)\\.ts$" },
     },
     {
       name: "workers-sit-on-operations",
@@ -128,6 +145,14 @@ module.exports = {
       severity: "error",
       from: { path: "^(src|workers)/", pathNot: "^src/(cli|embedded)/" },
       to: { dependencyTypes: ["npm-dev"], dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "examples-are-copyable",
+      comment:
+        "An example is pasted into somebody's app, a browser's too: it stands alone, with npm packages and nothing of ours.",
+      severity: "error",
+      from: { path: "^examples/" },
+      to: { pathNot: "(^|/)node_modules/" },
     },
     {
       name: "no-unresolvable",

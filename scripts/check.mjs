@@ -7,7 +7,9 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const folders = ["src", "workers", "test", "scripts", "bench"].filter((folder) => existsSync(`${root}/${folder}`));
+const folders = ["src", "workers", "web", "examples", "test", "scripts", "bench"].filter((folder) =>
+  existsSync(`${root}/${folder}`),
+);
 
 const checks = [
   {
@@ -15,6 +17,14 @@ const checks = [
     command: ["biome", "ci", "--error-on-warnings", "--max-diagnostics=50", "--colors=off", "."],
   },
   { name: "types", command: ["tsc", "-p", "tsconfig.json", "--pretty", "false"] },
+  { name: "types of the page", command: ["tsc", "-p", "web/tsconfig.json", "--pretty", "false"] },
+  { name: "types of the examples", command: ["tsc", "-p", "examples/tsconfig.json", "--pretty", "false"] },
+  // The compiler sees wrong uses of a result; only this sees every field, argument and variable of a document.
+  {
+    name: "documents of the examples",
+    command: ["gql.tada", "check", "--fail-on-warn", "-c", "examples/tsconfig.json"],
+  },
+  { name: "schema of the examples", command: ["node", "scripts/check-examples.mjs"] },
   { name: "boundaries", command: ["depcruise", "--output-type", "err", ...folders] },
   { name: "dead code", command: ["knip", "--no-progress"] },
   { name: "printed schema", command: ["node", "--import", "tsx", "src/cli/print-schema.ts", "--check"] },

@@ -17,7 +17,16 @@ const stampPath = at("node_modules", ".sluice-setup.json");
 const generatedClient = at("src", "db", "generated", "client.ts");
 
 /** Scripts that use no Redis of their own. Everything else gets one, unless REDIS_URL names it. */
-const withoutRedis = ["precheck", "prebuild", "pretoken", "premigrate", "preschema", "prereset"];
+const withoutRedis = [
+  "precheck",
+  "prebuild",
+  "pretoken",
+  "premigrate",
+  "preschema",
+  "prereset",
+  "predemo",
+  "presluice",
+];
 
 class SetupFailure extends Error {}
 

@@ -1,0 +1,7 @@
+declare module "gql.tada" {
+  interface setupSchema {
+    scalars: { DateTime: string; UUID: string };
+  }
+}
+
+export {};
