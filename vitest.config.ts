@@ -1,8 +1,12 @@
 import { createRequire } from "node:module";
 import { defineConfig } from "vitest/config";
 
-const SYSTEM = ["test/api/**/*.test.ts", "test/embedded/**/*.test.ts", "test/house/**/*.test.ts"];
+const API = ["test/api/**/*.test.ts"];
+const SYSTEM = ["test/embedded/**/*.test.ts", "test/house/**/*.test.ts"];
+const BROWSER = ["test/browser/**/*.test.ts"];
 const FAULT = ["test/fault/**/*.test.ts"];
+/** They need the machine to themselves: the pace of a crowd, and how long a store is silent, are what they are about. */
+const ALONE = ["test/house/demo.test.ts", "test/fault/database-moods.test.ts", "test/fault/silent-network.test.ts"];
 
 const shared = {
   environment: "node",
@@ -30,14 +34,30 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [...SYSTEM, ...FAULT],
+          exclude: [...API, ...SYSTEM, ...BROWSER, ...FAULT],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
-      // These run several processes of ours each and measure deadlines: one file at a time, after the others.
-      { resolve, test: { ...shared, name: "system", include: SYSTEM, maxWorkers: 1, sequence: { groupOrder: 1 } } },
-      { resolve, test: { ...shared, name: "fault", include: FAULT, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      // These wait for processes and for pages more than for processors, and have patience: two files at once.
+      { resolve, test: { ...shared, name: "api", include: API, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      {
+        resolve,
+        test: {
+          ...shared,
+          name: "system",
+          include: SYSTEM,
+          exclude: ALONE,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        resolve,
+        test: { ...shared, name: "fault", include: FAULT, exclude: ALONE, maxWorkers: 2, sequence: { groupOrder: 3 } },
+      },
+      { resolve, test: { ...shared, name: "browser", include: BROWSER, maxWorkers: 2, sequence: { groupOrder: 4 } } },
+      { resolve, test: { ...shared, name: "alone", include: ALONE, maxWorkers: 1, sequence: { groupOrder: 5 } } },
     ],
   },
 });

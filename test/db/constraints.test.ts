@@ -28,8 +28,11 @@ const VALID = {
     ...{ quantity: 1, totalMinor: 100, currency: "EUR", payBy: "2026-11-30T10:15:00Z" },
   },
   request_events: { saleId: "sale-1", requestId: REQUEST, epoch: 1, fromStage: "A", toStage: "B" },
+  payments: { paymentRef: "pay_1", orderId: `sale-1.${REQUEST}`, amountMinor: 100, outcome: "PAID" },
   stock_movements: { saleId: "sale-1", itemId: "item-1", requestId: REQUEST, kind: "LOCK", quantity: 1 },
 };
+const PAID = { paidAt: "2026-11-30T10:01:00Z", paymentRef: "pay_1" };
+const DUE = { refundDueAt: "2026-11-30T10:02:00Z" };
 type Table = keyof typeof VALID;
 
 let url: string;
@@ -56,8 +59,10 @@ describe("the database accepts", () => {
   it.each([
     ["sale_items", { initial: 2_147_483_647, available: 2_147_483_647, locked: 0, sold: 0, refundPending: 0 }],
     ["requests", { outcome: "FAILED", decidedAt: "2026-11-30T10:00:01Z" }],
-    ["orders", { activeBuyerId: null, status: "CANCELLED" }],
-    ["orders", { status: "REFUND_PENDING", totalMinor: 0 }],
+    ["orders", { activeBuyerId: null, status: "CANCELLED", reason: "CANCELLED_BY_BUYER" }],
+    ["orders", { status: "REFUND_PENDING", totalMinor: 0, ...PAID }],
+    ["payments", { outcome: "REFUND_DUE", ...DUE }],
+    ["payments", { ...DUE, refundRef: "ref_1", refundedAt: "2026-11-30T10:05:00Z" }],
     ["sales", { id: "A".repeat(64) }],
   ] as const)("%s with %o", async (table, change) => {
     await empty();
@@ -96,6 +101,14 @@ describe("the database refuses", () => {
     ["orders", { status: "CANCELLED" }, "orders_active_while_valid"],
     ["orders", { status: "EXPIRED" }, "orders_active_while_valid"],
     ["orders", { status: "REFUNDED" }, "orders_active_while_valid"],
+    ["orders", { activeBuyerId: null, status: "EXPIRED" }, "orders_ended_with_reason"],
+    ["orders", { reason: "REFUNDED" }, "orders_ended_with_reason"],
+    ["orders", { status: "PAID" }, "orders_paid_with_reference"],
+    ["orders", PAID, "orders_paid_with_reference"],
+    ["payments", { outcome: "AMOUNT_MISMATCH" }, "payments_useless_to_refund"],
+    ["payments", { ...DUE, refundRef: "ref_1" }, "payments_refunded_with_reference"],
+    ["payments", { refundRef: "ref_1", refundedAt: "2026-11-30T10:05:00Z" }, "payments_refunded_when_due"],
+    ["payments", { amountMinor: -1 }, "payments_amountMinor_not_negative"],
     ["request_events", { units: -1 }, "request_events_units_not_negative"],
   ] as const)("%s with %o: %s", async (table, change, constraint) => {
     await empty();
@@ -107,7 +120,7 @@ describe("the database refuses", () => {
     await insert("orders");
     const requestId = REQUEST.replace(/1$/, "2");
     await expect(insert("orders", { requestId })).rejects.toThrow("orders_saleId_activeBuyerId_key");
-    await insert("orders", { requestId, activeBuyerId: null, status: "EXPIRED" });
+    await insert("orders", { requestId, activeBuyerId: null, status: "EXPIRED", reason: "PAYMENT_EXPIRED" });
   });
 
   it("to change or delete a stock movement; emptying the whole table is allowed", async () => {

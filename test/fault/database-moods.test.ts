@@ -31,6 +31,9 @@ afterEach(async () => {
 const OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
 const endConnections = () => query(sluice.databaseUrl, `SELECT pg_terminate_backend(pid) ${OTHERS}`);
 const stockOf = (saleId: string) => redis.hvals(`sluice:{${saleId}}:stock`);
+/** How often BullMQ has handed out a job. */
+const startsOf = async (saleId: string, requestId: string) =>
+  Number(await redis.hget(`sluice:{${saleId}}:q:orders:${requestId}`, "ats"));
 const codeOf = async (answering: ReturnType<typeof reserve>) => (await answering).errors?.[0]?.extensions.code;
 
 test("connections that end in the very moment in which they are handed out end no process", async () => {
@@ -58,31 +61,38 @@ test("connections that end in the very moment in which they are handed out end n
 test("a database that takes no writes uses up no attempt: what is queued waits, and nothing new takes stock", async () => {
   const api = await sluice.startApi();
   const sale = await sluice.createSale(api, { initial: [50] });
-  for (let buyer = 0; buyer < 10; buyer += 1) {
-    const answer = await reserve(api, await sluice.token("buyer", `waiting-${buyer}`), sale);
+  const requestIds = Array.from({ length: 10 }, () => randomUUID());
+  for (const [buyer, requestId] of requestIds.entries()) {
+    const answer = await reserve(api, await sluice.token("buyer", `waiting-${buyer}`), sale, { requestId });
     expect(answer.data?.reserve.status).toBe("QUEUED");
   }
   const name = new URL(sluice.databaseUrl).pathname.slice(1);
   await query(sluice.databaseUrl, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-  await endConnections();
-  await sluice.startWorker();
-  await waitFor(
-    async () => (await codeOf(reserve(api, await sluice.token("buyer", randomUUID()), sale))) === "SERVICE_UNAVAILABLE",
-    { what: "new requests to be refused" },
-  );
-  const left = await stockOf(sale.id);
-  expect(await codeOf(reserve(api, await sluice.token("buyer", "late"), sale))).toBe("SERVICE_UNAVAILABLE");
-  expect(await stockOf(sale.id)).toEqual(left);
-  await waitFor(async () => (await redis.zcard(`sluice:{${sale.id}}:q:orders:delayed`)) === 10, {
-    what: "the worker to put the jobs off",
-  });
-  expect(await redis.zcard(`sluice:{${sale.id}}:q:orders:failed`)).toBe(0);
-
-  await query(
-    sluice.databaseUrl,
-    `BEGIN; SET TRANSACTION READ WRITE; ALTER DATABASE ${name} RESET default_transaction_read_only; COMMIT`,
-  );
-  await endConnections();
+  try {
+    await endConnections();
+    await sluice.startWorker();
+    await waitFor(
+      async () =>
+        (await codeOf(reserve(api, await sluice.token("buyer", randomUUID()), sale))) === "SERVICE_UNAVAILABLE",
+      { what: "new requests to be refused" },
+    );
+    const left = await stockOf(sale.id);
+    expect(await codeOf(reserve(api, await sluice.token("buyer", "late"), sale))).toBe("SERVICE_UNAVAILABLE");
+    expect(await stockOf(sale.id)).toEqual(left);
+    for (const requestId of requestIds) {
+      await waitFor(async () => (await startsOf(sale.id, requestId)) >= 2, {
+        what: "the worker to put each job off and to try it again",
+        timeoutMs: 30_000,
+      });
+    }
+    expect(await redis.zcard(`sluice:{${sale.id}}:q:orders:failed`)).toBe(0);
+  } finally {
+    await query(
+      sluice.databaseUrl,
+      `BEGIN; SET TRANSACTION READ WRITE; ALTER DATABASE ${name} RESET default_transaction_read_only; COMMIT`,
+    );
+    await endConnections();
+  }
   await settleAndCheck(sluice.databaseUrl, sluice.redis.url, sale.id);
   expect(await redis.zcard(`sluice:{${sale.id}}:q:orders:failed`)).toBe(0);
 }, 120_000);

@@ -15,21 +15,39 @@ const BUYERS = [
   "Query.order",
   "Query.myOrders",
   "Mutation.reserve",
+  "Mutation.cancelOrder",
+  "Mutation.requestPayment",
   "Subscription.reservationUpdates",
 ];
+const BUYERS_ALONE = ["Mutation.reserve", "Mutation.cancelOrder", "Mutation.requestPayment"];
 const OPERATORS = [
-  ...BUYERS.filter((coordinate) => coordinate !== "Mutation.reserve"),
+  ...BUYERS.filter((coordinate) => !BUYERS_ALONE.includes(coordinate)),
+  "Query.orders",
+  "Query.refundsDue",
+  "Query.auditLog",
+  "Query.deadLetters",
+  "Query.checkSale",
+  "Query.requestTrace",
   "Mutation.createSale",
   "Mutation.openSale",
   "Mutation.pauseSale",
   "Mutation.resumeSale",
   "Mutation.closeSale",
+  "Mutation.adjustStock",
+  "Mutation.reloadSale",
+  "Mutation.replayDeadLetter",
+  "Mutation.compensateDeadLetter",
+  "Mutation.discardDeadLetter",
+  "Mutation.cancelOrderByOperator",
+  "Mutation.refundOrder",
+  "Mutation.completeRefund",
+  "Mutation.refundPayment",
 ];
 const MAY: Record<Role | "nobody", readonly string[]> = {
   nobody: EVERYONE,
   buyer: BUYERS,
   operator: OPERATORS,
-  payments: EVERYONE,
+  payments: [...EVERYONE, "Mutation.confirmPayment"],
 };
 
 const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];

@@ -1,5 +1,5 @@
 /** Commands, run as somebody at a terminal runs them. */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { sendSignal } from "../../src/embedded/process-identity.js";
@@ -28,7 +28,8 @@ export interface Run {
 }
 
 export interface RunOptions {
-  readonly env?: Record<string, string>;
+  /** A setting that is undefined is not there at all, while the others are there and empty. */
+  readonly env?: Record<string, string | undefined>;
   readonly cwd?: string;
   /** The user to run it as, where we are root. */
   readonly uid?: number | undefined;
@@ -92,6 +93,12 @@ export async function finished(command: string, args: readonly string[], options
   const running = run(command, args, options);
   const { code } = await running.exited;
   return { code, stdout: running.stdout, stderr: running.stderr };
+}
+
+/** This user, where we are root and it can run this program; else undefined, which is ourselves. */
+export function userWhoMayRun(program: string, uid: number): number | undefined {
+  const mayBecome = process.getuid?.() === 0;
+  return mayBecome && spawnSync(program, ["-v"], { uid, gid: uid, cwd: "/" }).status === 0 ? uid : undefined;
 }
 
 /** What a running process was started with. */

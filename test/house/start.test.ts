@@ -1,10 +1,14 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { decodeJwt } from "jose";
 import { beforeAll, describe, expect, test } from "vitest";
+import { signWebhook } from "../../src/admission/webhook-signature.js";
+import { readRuntimeFile } from "../../src/config.js";
 import { findFreePort } from "../../src/embedded/ports.js";
 import { isRunning } from "../../src/embedded/process-identity.js";
 import { createTestDatabase } from "../support/database.js";
+import { reportOf, sendWebhook } from "../support/payments.js";
 import { startTestRedis } from "../support/redis.js";
 import { query } from "../support/sql.js";
 import { makeTempDir } from "../support/test-file.js";
@@ -110,6 +114,13 @@ describe("npm start, with nothing set up", () => {
     expect(watched).toContain('"remaining":99');
   });
 
+  test("it takes payments by the webhook, with a secret that it made and the commands find", async () => {
+    const runtime = readRuntimeFile(dataDir);
+    const body = JSON.stringify(reportOf(`${house.saleId}.${randomUUID()}`));
+    const signature = signWebhook(runtime?.webhookSecret ?? "", body, new Date());
+    expect(await sendWebhook(house, body, signature)).toMatchObject({ status: 200, body: { outcome: "REFUND_DUE" } });
+  });
+
   test("the API, the worker and the servers are processes of their own", () => {
     expect(Object.keys(house.processes).sort()).toEqual(["api", "postgres", "redis", "worker"]);
     const pids = [house.npm.pid, house.supervisor.pid, ...Object.values(house.processes).map(({ pid }) => pid)];
@@ -201,7 +212,7 @@ test("with DATABASE_URL and REDIS_URL it starts no server of its own and leaves 
   process.kill(-house.npm.pid, "SIGINT");
   expect((await house.npm.exited).code).toBe(0);
   await expectGone(house, dataDir);
-  expect(readdirSync(dataDir).sort()).toEqual(["demo-sale.json", "logs", "secrets"]);
+  expect(readdirSync(dataDir).sort()).toEqual(["demo-sale.json", "logs", "page", "secrets"]);
   expect(await query(database.url, "SELECT 1 FROM orders")).toHaveLength(1);
 
   // In production it says where it is, and nothing that would let in whoever reads its log.

@@ -52,7 +52,7 @@ describe.each(names)("the header of %s.lua", (name) => {
       const last = first + (own?.argv.length ?? 0) - 1;
       expect(numbers(part, /ARGV\[(\d+)\]/g), title).toEqual(range(first, last));
       const offsets = numbers(part, /ARGV\[at(?: \+ (\d+))?\]/g);
-      const from = numbers(part, /(?:for at =|local (?:[\w, ]+, )?at = (?:KEYS\[4 \+ entry\], )?)\s*(\d+)/g)[0] ?? 0;
+      const from = numbers(part, /(?:for at =|local (?:[\w, ]+, )?at = (?:KEYS\[\d \+ entry\], )?)\s*(\d+)/g)[0] ?? 0;
       const expected = own?.entry?.map((_, at) => last + 1 + at) ?? [];
       expect(
         offsets.map((offset) => from + offset),

@@ -5,9 +5,10 @@ import { relay } from "../../src/operations/relay.js";
 import { writeOrders } from "../../src/operations/write-orders.js";
 import type { Resources } from "../../src/resources.js";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
+import { waitFor } from "../support/wait.js";
 import {
   acceptOnly,
-  cancelOrder,
+  changeUntold,
   compensate,
   epochInDatabase,
   inRedis,
@@ -107,7 +108,7 @@ describe("a request that Redis holds pending for too long", () => {
   it("and whose order was cancelled since gives its units back, though its event comes after the forwarder", async () => {
     const requestId = await queueOne(sluice, sale, "anna", { quantity: 3 });
     await decideUnheard([requestId]);
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await forwardOnce();
     await relay(sluice);
     expect(await remaining(stores, sale)).toBe(2_000);
@@ -141,6 +142,8 @@ describe("a request that Redis holds pending for too long", () => {
     const lost = await acceptOnly(sluice, sale, "anna");
     await stores.client.del(`sluice:{${sale.id}}:r:${lost.requestId}`);
     const behind = await acceptOnly(sluice, sale, "bert");
+    // Also the hasty one looks only at what is older than a moment.
+    await waitFor(() => hasty.redis.clock.now() > behind.acceptedAt.getTime() + 5, { what: "it to be old enough" });
     await forwardOnce();
     await hasty.loads.settled();
     await hasty.journal.drained();

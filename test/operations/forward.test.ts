@@ -47,6 +47,9 @@ async function attemptsOf(requestId: string): Promise<number> {
   return row?.attempts ?? -1;
 }
 
+const deadLetters = () =>
+  stores.sql('SELECT "requestId", stage, "lastError", attempts FROM dead_letters WHERE "saleId" = $1', [sale.id]);
+
 async function wipeQueue() {
   const keys = await stores.client.keys(`${queuePrefix(sale.id)}:*`);
   if (keys.length > 0) await stores.client.del(...keys);
@@ -85,6 +88,7 @@ describe("a due request", () => {
     await forwardDue();
     expect(await stateOf(requestId)).toBe("unknown");
     expect(await attemptsOf(requestId)).toBe(5);
+    expect(await deadLetters()).toMatchObject([{ requestId, stage: "lost", attempts: 5 }]);
   });
 
   it("is looked at once it is due, and not before", async () => {
@@ -137,16 +141,34 @@ describe("a due request", () => {
     }
   });
 
-  it("whose job has failed waits for somebody to look at it; after a load it is run for real", async () => {
+  it("whose job has failed gets a dead letter, with what BullMQ remembers of it", async () => {
     const requestId = await queueOne(sluice, sale, "anna");
     await (await takeJob()).moveToFailed(new UnrecoverableError("no use"), "taken", false);
     await forwardDue();
+    expect(await deadLetters()).toEqual([{ requestId, stage: "write", lastError: "no use", attempts: 1 }]);
+    // It waits for an operator now, whatever is loaded.
+    await loadAgain();
+    await forwardDue();
     expect(await stateOf(requestId)).toBe("failed");
-    expect(await attemptsOf(requestId)).toBe(0);
+  });
+
+  it("whose job failed before a load is run for real: the load may have been the cause", async () => {
+    const requestId = await queueOne(sluice, sale, "anna");
+    await (await takeJob()).moveToFailed(new UnrecoverableError("no use"), "taken", false);
     await loadAgain();
     await forwardDue();
     expect(await stateOf(requestId)).toBe("waiting");
     expect((await takeJob()).id).toBe(requestId);
+  });
+
+  it("whose job is no JSON gets a dead letter, and its neighbours are looked at", async () => {
+    const [broken, other] = [await queueOne(sluice, sale, "anna"), await queueOne(sluice, sale, "bert")];
+    await (await takeJob()).moveToFailed(new UnrecoverableError("no use"), "taken", false);
+    await stores.client.hset(`sluice:{${sale.id}}:q:orders:${broken}`, "data", "{");
+    await stores.client.del(`sluice:{${sale.id}}:q:orders:${other}`);
+    await forwardDue();
+    expect(await deadLetters()).toMatchObject([{ requestId: broken, stage: "job" }]);
+    expect(await stateOf(other)).toBe("waiting");
   });
 
   it("that is decided or parked is not looked at", async () => {

@@ -1,4 +1,4 @@
-import type { Database } from "../../src/db/client.js";
+import type { Database, Tx } from "../../src/db/client.js";
 import type { RedisLink } from "../../src/redis/link.js";
 import type { Resources } from "../../src/resources.js";
 
@@ -44,6 +44,34 @@ export function holdLoad(resources: Resources, step: LoadStep): Held {
     reached: gate.reached,
     letGo: gate.letGo,
   };
+}
+
+/** The resources of a process whose next transaction stops before its first statement that has these words. */
+export function holdStatement(resources: Resources, words: string): Held {
+  const gate = makeGate();
+  let held = false;
+  const inTransaction = (tx: Tx): Tx =>
+    new Proxy(tx, {
+      get: (target, property) =>
+        property === "$queryRaw" || property === "$executeRaw"
+          ? async (text: TemplateStringsArray, ...values: unknown[]) => {
+              if (!held && text.join("?").includes(words)) {
+                held = true;
+                await gate.pass();
+              }
+              return target[property](text, ...values);
+            }
+          : Reflect.get(target, property),
+    });
+  const holding = (database: Database): Database =>
+    new Proxy(database, {
+      get: (target, property) =>
+        property === "$transaction"
+          ? (body: (tx: Tx) => Promise<unknown>) => target.$transaction((tx) => body(inTransaction(tx)))
+          : Reflect.get(target, property),
+    });
+  const pools = { db: holding(resources.db), orders: holding(resources.orders) };
+  return { resources: { ...resources, ...pools }, reached: gate.reached, letGo: gate.letGo };
 }
 
 function makeGate() {

@@ -13,7 +13,7 @@ import { holdLoad, type LoadStep, makeSignal } from "./hold.js";
 import {
   acceptOnly,
   ask,
-  cancelOrder,
+  changeUntold,
   compensate,
   epochInDatabase,
   inRedis,
@@ -60,7 +60,7 @@ describe("an event", () => {
   it("emitted before a load is absorbed by it, and no relay gives its units back again", async () => {
     const sale = await openSale(sluice, { initial: 10 });
     const requestId = await order(sluice, sale, "anna", { quantity: 3 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await loadAgain(sale);
     expect(await remaining(stores, sale)).toBe(10);
     await relay(sluice);
@@ -76,7 +76,7 @@ describe("an event", () => {
       const sale = await openSale(sluice, { initial: 10 });
       const requestId = await order(sluice, sale, "anna", { quantity: 3 });
       const load = await loadUpTo(sale, step);
-      await cancelOrder(sluice, sale, requestId);
+      await changeUntold(sluice, sale, requestId);
       // Too early: Redis is not in the event's epoch yet, or not ready.
       await relay(sluice);
       await load.finish();

@@ -8,7 +8,7 @@ import { type NodeProcess, spawnNode } from "../support/processes.js";
 import { waitFor } from "../support/wait.js";
 import {
   ask,
-  cancelOrder,
+  changeUntold,
   environmentOf,
   epochInDatabase,
   inRedis,
@@ -21,6 +21,8 @@ import {
   startStores,
   type TestSale,
 } from "./support.js";
+
+const POINTS = ["load.after_epoch", "load.after_chunk", "load.before_ready"];
 
 let stores: Stores;
 let sluice: Resources;
@@ -55,7 +57,7 @@ async function untilQueued(sale: TestSale, buyerId: string): Promise<string> {
 }
 
 describe("a load whose process died", () => {
-  for (const point of ["load.after_epoch", "load.after_chunk"]) {
+  for (const point of POINTS) {
     it(`at ${point} leaves the sale closed to buyers until another one loads it in a newer epoch`, async () => {
       const sale = await openSale(sluice, { initial: 20 });
       const waiting = await queueMany(sluice, sale, 5);
@@ -85,7 +87,7 @@ describe("a load whose process died", () => {
       const requestId = await order(sluice, sale, "anna", { quantity: 2 });
       await changeSaleState(sluice, { saleId: sale.id, action: "close", actor: "olga" });
       await (await loadElsewhere(sale, `${point}=kill`)).exited;
-      await cancelOrder(sluice, sale, requestId);
+      await changeUntold(sluice, sale, requestId);
       await endLease(sale);
       // Nobody buys here any more, and no queue of it is served: the relay alone sees that something is wrong.
       await waitFor(
@@ -101,7 +103,7 @@ describe("a load whose process died", () => {
 });
 
 describe("a load whose process was frozen", () => {
-  for (const point of ["load.after_epoch", "load.after_chunk"]) {
+  for (const point of POINTS) {
     it(`at ${point} is overtaken, and does no harm when it thaws`, async () => {
       const sale = await openSale(sluice, { initial: 20 });
       const waiting = await queueMany(sluice, sale, 5);

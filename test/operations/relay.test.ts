@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait.js";
 import { holdLoad } from "./hold.js";
 import {
   ask,
-  cancelOrder,
+  changeUntold,
   epochInDatabase,
   inRedis,
   openProcess,
@@ -50,7 +50,7 @@ const ABSORBED = { applied: true, absorbed: true };
 describe("an event", () => {
   it("gives its units back once, however often and by however many it is carried", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await Promise.all([relay(sluice), relay(other), relay(sluice)]);
     // A relay that died before it could mark the event.
     await stores.sql('UPDATE request_events SET "appliedAt" = NULL WHERE "saleId" = $1', [sale.id]);
@@ -65,7 +65,7 @@ describe("an event", () => {
     expect((await ask(sluice, sale, "bert")).kind).toBe("sold_out");
     expect((await ask(sluice, sale, "anna")).kind).toBe("already_reserved");
     const generation = Number(await saleField(stores, sale, `g:${sale.itemId}`));
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await relay(sluice);
     expect(Number(await saleField(stores, sale, `g:${sale.itemId}`))).toBe(generation + 1);
     const again = await order(sluice, sale, "anna", { quantity: 2 });
@@ -82,12 +82,7 @@ describe("an event", () => {
 
   it("without units moves the request on and gives nothing back", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await stores.sql(`UPDATE orders SET status = 'PAID', "paidAt" = now() WHERE "requestId" = $1`, [requestId]);
-    await stores.sql('UPDATE sale_items SET locked = locked - 2, sold = sold + 2 WHERE "saleId" = $1', [sale.id]);
-    await stores.sql(
-      `INSERT INTO request_events ("saleId", "requestId", epoch, "fromStage", "toStage") VALUES ($1, $2, 1, 'ORDERED', 'PAID')`,
-      [sale.id, requestId],
-    );
+    await changeUntold(sluice, sale, requestId, "pay");
     await relay(sluice);
     expect(await inRedis(stores, sale, requestId)).toMatchObject({ stage: "PAID", rank: "40" });
     expect(await remaining(stores, sale)).toBe(1);
@@ -102,7 +97,7 @@ describe("an event", () => {
     proxy.cut();
     await writeOrders(cutOff, sale.id, [requestId]);
     proxy.heal();
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await relay(sluice);
     expect(await remaining(stores, sale)).toBe(3);
     expect(await stores.client.zrange(`sluice:{${sale.id}}:pending`, 1, -1)).toEqual([]);
@@ -113,7 +108,7 @@ describe("an event", () => {
 
   it("waits while Redis is away, and is applied when it is back", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await stores.redis.stop();
     await expect(relay(sluice)).rejects.toThrow();
     expect(await events()).toEqual([WAITING]);
@@ -127,6 +122,7 @@ describe("an event", () => {
       { what: "the event to be taken in" },
     );
     await sluice.loads.settled();
+    await relay(sluice);
     expect(await events()).toEqual([ABSORBED]);
     await stores.expectSound(sale);
   });
@@ -136,7 +132,7 @@ describe("an event", () => {
     const held = holdLoad(sluice, "chunks");
     const loading = loadSale(held.resources, sale.id, { reason: "drift", mendsEpoch: 1 });
     await held.reached;
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await relay(other);
     expect(await events()).toEqual([WAITING]);
     held.letGo();
@@ -148,10 +144,12 @@ describe("an event", () => {
 
   it("of a sale that is not in Redis has it loaded, which absorbs the event", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await stores.redis.flushAll();
     await relay(sluice);
     await sluice.loads.settled();
+    await stores.expectSound(sale);
+    await relay(sluice);
     expect(await events()).toEqual([ABSORBED]);
     await stores.expectSound(sale);
     expect(await inRedis(stores, sale, requestId)).toMatchObject({ stage: "CANCELLED" });
@@ -159,18 +157,20 @@ describe("an event", () => {
 
   it("of a request that Redis has lost is never called applied: the sale is loaded again", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await stores.client.del(`sluice:{${sale.id}}:r:${requestId}`);
     await relay(sluice);
     await sluice.loads.settled();
     expect(await epochInDatabase(stores, sale)).toBe(2);
+    await stores.expectSound(sale);
+    await relay(sluice);
     expect(await events()).toEqual([ABSORBED]);
     await stores.expectSound(sale);
   });
 
   it("of a sale that closed more than a week ago counts as absorbed", async () => {
     const requestId = await order(sluice, sale, "anna", { quantity: 2 });
-    await cancelOrder(sluice, sale, requestId);
+    await changeUntold(sluice, sale, requestId);
     await stores.sql(
       `UPDATE sales SET state = 'CLOSED', "opensAt" = now() - interval '9 days', "closesAt" = $2 WHERE id = $1`,
       [sale.id, new Date(Date.now() - 7 * DAY - 5_000)],
@@ -189,7 +189,7 @@ describe("an event", () => {
       `INSERT INTO request_events ("saleId", "requestId", epoch, "fromStage", "toStage") VALUES ($1, $2, 1, 'ORDERED', 'NOWHERE')`,
       [sale.id, requestId],
     );
-    await cancelOrder(sluice, neighbour, theirs);
+    await changeUntold(sluice, neighbour, theirs);
     await expect(relay(sluice)).rejects.toThrow("unknown stage");
     await stores.expectSound(neighbour);
     await stores.sql(`DELETE FROM request_events WHERE "toStage" = 'NOWHERE'`);

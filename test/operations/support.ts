@@ -4,10 +4,14 @@ import { Redis } from "ioredis";
 import { expect } from "vitest";
 import { type Config, loadConfig } from "../../src/config.js";
 import { readEpoch, takeFenceShared } from "../../src/db/fence.js";
+import { changeOrders } from "../../src/db/order-changes.js";
+import { insertPayment } from "../../src/db/payments.js";
 import { inTransaction } from "../../src/db/transaction.js";
+import { orderIdOf } from "../../src/domain/ids.js";
 import { HOUR } from "../../src/domain/time.js";
 import { changeSaleState } from "../../src/operations/change-sale-state.js";
 import { createSale } from "../../src/operations/create-sale.js";
+import { createExpirer } from "../../src/operations/expire.js";
 import { type ReserveOutcome, reserve } from "../../src/operations/reserve.js";
 import { writeOrders } from "../../src/operations/write-orders.js";
 import { callReserve } from "../../src/redis/reserve.js";
@@ -54,8 +58,10 @@ export interface ProcessOptions {
   readonly redisUrl?: string;
 }
 
+type StoreUrls = Pick<Stores, "databaseUrl" | "redis">;
+
 /** The environment of a process that works on these stores. */
-export function environmentOf(stores: Stores, options: ProcessOptions = {}): Record<string, string> {
+export function environmentOf(stores: StoreUrls, options: ProcessOptions = {}): Record<string, string> {
   return {
     NODE_ENV: "test",
     DATABASE_URL: options.databaseUrl ?? stores.databaseUrl,
@@ -68,7 +74,7 @@ export function environmentOf(stores: Stores, options: ProcessOptions = {}): Rec
 }
 
 /** What one process holds open, in this one. */
-export async function openProcess(stores: Stores, options: ProcessOptions = {}): Promise<Resources> {
+export async function openProcess(stores: StoreUrls, options: ProcessOptions = {}): Promise<Resources> {
   const config: Config = loadConfig(environmentOf(stores, options));
   const resources = openResources(config, "api");
   atEndOfFile(() => resources.close(1_000));
@@ -169,28 +175,46 @@ export async function journalByHand(
   return requestId;
 }
 
-/** Cancels an unpaid order as operations do: fence, epoch, order, stock, movement, event, in one transaction. */
-export async function cancelOrder(resources: Resources, sale: TestSale, requestId: string): Promise<void> {
-  await inTransaction(resources.db, async (tx) => {
+/** Cancels or pays an order in the database, and dies before Redis could be told: its event is left to the relay. */
+export async function changeUntold(
+  resources: Resources,
+  sale: TestSale,
+  requestId: string,
+  change: "cancel" | "pay" = "cancel",
+): Promise<void> {
+  const how =
+    change === "cancel" ? { reason: "CANCELLED_BY_BUYER" as const } : { paymentRef: `pay_${requestId}` as const };
+  const changed = await inTransaction(resources.db, async (tx) => {
     await takeFenceShared(tx, sale.id);
     const epoch = (await readEpoch(tx, sale.id)) ?? 0;
-    await tx.$executeRaw`
-      UPDATE requests SET reason = 'CANCELLED_BY_BUYER' WHERE "saleId" = ${sale.id} AND "requestId" = ${requestId}::uuid`;
-    const [cancelled] = await tx.$queryRaw<{ quantity: number }[]>`
-      UPDATE orders SET status = 'CANCELLED', "activeBuyerId" = NULL, "updatedAt" = now()
-      WHERE "saleId" = ${sale.id} AND "requestId" = ${requestId}::uuid AND status = 'PENDING_PAYMENT' RETURNING quantity`;
-    const units = cancelled?.quantity ?? 0;
-    expect(units).toBeGreaterThan(0);
-    await tx.$executeRaw`
-      UPDATE sale_items SET available = available + ${units}, locked = locked - ${units}
-      WHERE "saleId" = ${sale.id} AND id = ${sale.itemId}`;
-    await tx.$executeRaw`
-      INSERT INTO stock_movements ("saleId", "itemId", "requestId", kind, quantity)
-      VALUES (${sale.id}, ${sale.itemId}, ${requestId}::uuid, 'RELEASE', ${units})`;
-    await tx.$executeRaw`
-      INSERT INTO request_events ("saleId", "requestId", epoch, "fromStage", "toStage", reason, units)
-      VALUES (${sale.id}, ${requestId}::uuid, ${epoch}, 'ORDERED', 'CANCELLED', 'CANCELLED_BY_BUYER', ${units})`;
+    const input = { change, requestIds: [requestId], condition: { none: true } as const, ...how, epoch };
+    const [changed] = await changeOrders(tx, sale.id, input);
+    const { paymentRef = null, totalMinor: amountMinor = 0 } = changed?.order ?? {};
+    const named = { orderId: orderIdOf(sale.id, requestId), saleId: sale.id, requestId };
+    if (paymentRef) await insertPayment(tx, { ...named, paymentRef, amountMinor, outcome: "PAID" });
+    return changed;
   });
+  expect(changed).toBeDefined();
+}
+
+/** Ends all orders that are due, but for those of sales that can't be seen to; answers with how many those were. */
+export async function expireOrders(resources: Resources): Promise<number> {
+  const expirer = createExpirer(resources);
+  let expired = 0;
+  for (;;) {
+    const some = (await expirer.turn()) + (await expirer.settled());
+    if (some === 0) return expired;
+    expired += some;
+  }
+}
+
+/** Lets the payment window of these orders pass; of all unpaid ones where none are named. */
+export async function letPass(stores: Stores, sale: TestSale, requestIds?: readonly string[]): Promise<void> {
+  await stores.sql(
+    `UPDATE orders SET "payBy" = now() - interval '1 second'
+     WHERE "saleId" = $1 AND status = 'PENDING_PAYMENT' AND ($2::uuid[] IS NULL OR "requestId" = ANY($2::uuid[]))`,
+    [sale.id, requestIds ?? null],
+  );
 }
 
 /** Decides an undecided request FAILED and gives its units back through an event, as compensation does. */

@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import type { TestProject } from "vitest/node";
 import { applyMigrations } from "../../src/db/migrate.js";
 import { startPostgres } from "../../src/embedded/postgres.js";
+import { compileSources } from "./compiled.js";
 import { makeRunDir, registerProcess, TEMPLATE } from "./run-dir.js";
 import { query } from "./sql.js";
 
@@ -14,6 +15,8 @@ declare module "vitest" {
     runDir: string;
     /** The private PostgreSQL of this run, as its superuser. */
     postgresUrl: string;
+    /** The folder with our programs as JavaScript; empty while files are watched, which may change under it. */
+    compiled: string;
   }
 }
 
@@ -32,6 +35,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const template = new URL(server.url);
     template.pathname = TEMPLATE;
     await applyMigrations({ databaseUrl: template.href });
+    const compiled = project.vitest.config.watch ? "" : join(runDir, "compiled");
+    if (compiled) await compileSources(compiled);
+    project.provide("compiled", compiled);
     project.provide("runDir", runDir);
     project.provide("postgresUrl", server.url);
     return async () => {

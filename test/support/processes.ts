@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { inject } from "vitest";
+import { compiledPath } from "./compiled.js";
 import { atEndOfFile, endWithRun, makeTempDir } from "./test-file.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -19,7 +21,7 @@ export type NodeProcess = {
 };
 
 /**
- * Runs one of our programs as a process of its own, TypeScript as it is. It gets this environment and no other, and a folder
+ * Runs one of our programs as a process of its own, or a TypeScript file of the tests. It gets this environment and no other, and a folder
  * of its own to work in: neither a developer's `.env` nor a running `npm start` can leak in. It is killed at the end of
  * the test file, if it still runs.
  *
@@ -30,7 +32,9 @@ export async function spawnNode(
   env: Record<string, string> = {},
   args: readonly string[] = [],
 ): Promise<NodeProcess> {
-  const child = spawn(process.execPath, ["--import", import.meta.resolve("tsx"), resolve(root, entry), ...args], {
+  const compiled = compiledPath(inject("compiled"), entry);
+  const program = compiled ? [compiled] : ["--import", import.meta.resolve("tsx"), resolve(root, entry)];
+  const child = spawn(process.execPath, [...program, ...args], {
     cwd: makeTempDir("process"),
     env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_ENV: "test", ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -55,7 +59,7 @@ export async function spawnNode(
     });
   }
 
-  const waitForLine = (pattern: RegExp, timeoutMs = 20_000) =>
+  const waitForLine = (pattern: RegExp, timeoutMs = 45_000) =>
     new Promise<RegExpMatchArray>((found, missing) => {
       const settle = (act: () => void) => {
         clearTimeout(timer);

@@ -24,7 +24,10 @@ export type TestRedis = {
   readonly port: number;
   /** Another one after each restart. */
   readonly pid: number;
-  /** SIGKILL: what it has answered is kept, since AOF is written before the reply and the machine lives on. */
+  /**
+   * SIGKILL. What it has answered is mostly kept: the AOF is written before the reply, unless the disk is at syncing what came
+   * before. Then up to two seconds of answers are lost, as Redis has it with `appendfsync everysec`.
+   */
   kill(): Promise<void>;
   /** SIGSTOP: connections stay open and nothing is answered. */
   freeze(): void;

@@ -112,4 +112,17 @@ describe("a TCP proxy", () => {
     await until(() => state.received === "slow fast", "both echoes");
     expect(performance.now() - sent).toBeGreaterThanOrEqual(38);
   });
+
+  it("redirect: open connections are reset, and new ones lead to the other server", async () => {
+    const other = createServer((socket) => socket.end("the other one"));
+    await new Promise<void>((listening) => other.listen(0, "127.0.0.1", listening));
+    const { port } = other.address() as { port: number };
+    const { state } = await connect();
+    proxy.redirect(`tcp://127.0.0.1:${port}`);
+    await until(() => state.closed, "the reset");
+    const fresh = await connect();
+    await until(() => fresh.state.received === "the other one", "the other server's word");
+    proxy.redirect(`tcp://127.0.0.1:${serverPort}`);
+    other.close();
+  });
 });

@@ -27,6 +27,8 @@ export type TcpProxy = {
    * connection when a firewall has forgotten it. New ones are fine.
    */
   strand(): void;
+  /** From now on it leads to this server, as after a failover; connections that are open are reset. */
+  redirect(target: string): void;
   /** Ends all faults. A connection that has lost bytes is reset: going on in the middle of a reply never happens. */
   heal(): void;
   close(): Promise<void>;
@@ -34,27 +36,31 @@ export type TcpProxy = {
 
 /** Starts a proxy on a free port in front of `target`: a URL with host and port. It ends with the test file. */
 export async function startTcpProxy(target: string): Promise<TcpProxy> {
-  const { hostname, port: targetPort } = new URL(target);
+  let server = new URL(target);
   const controls: PipeControls = { swallow: false, swallowedBytes: 0, hold: false, delayMs: 0 };
   const pairs = new Set<Pair>();
   let refuse = false;
   let accepted = 0;
 
-  const server = createServer((client) => {
+  const listener = createServer((client) => {
     if (refuse) return void client.resetAndDestroy();
     accepted += 1;
-    const pair = connectPair(client, () => dial({ host: hostname, port: Number(targetPort), noDelay: true }), controls);
+    const pair = connectPair(
+      client,
+      () => dial({ host: server.hostname, port: Number(server.port), noDelay: true }),
+      controls,
+    );
     pairs.add(pair);
     client.once("close", () => pairs.delete(pair));
   });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
+  await new Promise<void>((listening) => listener.listen(0, "127.0.0.1", listening));
+  const { port } = listener.address() as { port: number };
   const resetAll = (which: (pair: Pair) => boolean = () => true) => {
     for (const pair of pairs) if (which(pair)) pair.reset();
   };
   const close = () =>
     new Promise<void>((closed) => {
-      server.close(() => closed());
+      listener.close(() => closed());
       resetAll();
     });
   atEndOfFile(close);
@@ -93,6 +99,10 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     },
     strand: () => {
       for (const pair of pairs) pair.strand();
+    },
+    redirect: (other) => {
+      server = new URL(other);
+      resetAll();
     },
     heal: () => {
       refuse = false;
