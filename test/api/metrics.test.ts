@@ -248,7 +248,6 @@ describe("what a worker tells of a sale", () => {
   it("grows while no order can be written, and is nothing again when all are", async () => {
     sale = await sluice.createSale(api, { initial: [40, 2] });
     const settled = await untilFigures(worker, ofSale(QUIET), "a quiet sale");
-    expect(figuresOf(settled)).toEqual(QUIET);
 
     const requests: { token: string; requestId: string }[] = [];
     const letGo = await holdStock();
@@ -275,12 +274,7 @@ describe("what a worker tells of a sale", () => {
     await letGo();
 
     for (const { token, requestId } of requests) await waitUntilDecided(api, token, sale.id, requestId);
-    const after = await untilFigures(
-      worker,
-      ofSale({ sluice_undecided_requests: 0, sluice_pending_requests: 0 }),
-      "none to wait",
-    );
-    expect(figuresOf(after)).toEqual({ ...QUIET, sluice_remaining_units: 37 });
+    const after = await untilFigures(worker, ofSale({ ...QUIET, sluice_remaining_units: 37 }), "none to wait");
     expect(after.value("sluice_decided_total", { sale: sale.id, outcome: "ordered" })).toBe(5);
     const grownBy = (name: string) => (after.value(name) ?? 0) - (settled.value(name) ?? 0);
     expect(grownBy("sluice_acceptance_to_order_seconds_count")).toBe(5);
@@ -418,8 +412,6 @@ describe("what a worker tells of a sale", () => {
     sluice_queue_jobs: 0,
     sluice_remaining_units: 42,
   };
-  const figuresOf = (figures: Scrape) =>
-    Object.fromEntries(Object.keys(QUIET).map((name) => [name, figures.value(name, { sale: sale.id })]));
   const ofSale = (wanted: Partial<typeof QUIET>) => (figures: Scrape) =>
     Object.entries(wanted).every(([name, value]) => figures.value(name, { sale: sale.id }) === value);
   const ageOf = (figures: Scrape) => figures.value("sluice_oldest_undecided_age_seconds", { sale: sale.id }) ?? -1;

@@ -188,7 +188,11 @@ describe("with a store away", () => {
     cutOff = await openProcess(stores, {
       redisUrl: redisProxy.url(stores.redis.url),
       databaseUrl: databaseProxy.url(stores.databaseUrl),
-      tuning: { deadlines: { redisCommandMs: 200 }, sql: { statementMs: 200, readStatementMs: 200, lockMs: 200 } },
+      // Long enough for the store that does answer, on a busy machine too.
+      tuning: {
+        deadlines: { redisCommandMs: 2_000 },
+        sql: { statementMs: 2_000, readStatementMs: 2_000, lockMs: 2_000 },
+      },
     });
   });
 
@@ -203,7 +207,7 @@ describe("with a store away", () => {
     // It may be one that only Redis knows.
     await expect(trace(randomUUID(), cutOff)).rejects.toMatchObject({ name: "RedisUnavailableError" });
     redisProxy.heal();
-    await cutOff.redis.whenUsable(5_000);
+    await cutOff.redis.whenUsable(20_000);
   });
 
   it("tells what Redis knows, and that the database was not heard", async () => {
