@@ -84,6 +84,19 @@ describe("a handler that throws", () => {
   });
 });
 
+it("a job that is put off is handled again, also on its last attempt, and as often as it takes", async () => {
+  const requestId = randomUUID();
+  let asked = 0;
+  const { dead } = consume(async () => {
+    asked += 1;
+    return asked > 3 ? { kind: "done" } : { kind: "put_off", why: "a store is away" };
+  });
+  await addLast(requestId);
+  await waitFor(() => asked > 3, { what: "the fourth time", timeoutMs: 30_000 });
+  await waitFor(async () => (await queues.states(saleId, [requestId]))[0] === "unknown", { what: "its end" });
+  expect([asked, dead.size]).toEqual([4, 0]);
+});
+
 describe("a job that can't be read", () => {
   it.each([
     ["no JSON", "{", UNREADABLE],
