@@ -12,6 +12,7 @@ import { replayDeadLetter } from "../../src/operations/replay.js";
 import { writeOrders } from "../../src/operations/write-orders.js";
 import type { Resources } from "../../src/resources.js";
 import { startTcpProxy } from "../support/tcp-proxy.js";
+import { untilAllIsOld } from "./clocks.js";
 import {
   ask,
   epochInDatabase,
@@ -99,6 +100,7 @@ describe("a request that is given up", () => {
     await bury(cutOff, sale.id, [{ requestId, stage: "write", lastError: "no luck", attempts: 5 }]);
     expect(await inLine()).toEqual([requestId]);
     const hasty = await openProcess(stores, { tuning: { repairAfterMs: 1 } });
+    await untilAllIsOld(stores, hasty);
     await forward(hasty, sale.id, await epochInDatabase(stores, sale), 0);
     expect(await inLine()).toEqual([]);
   });

@@ -8,6 +8,7 @@ import { writeOrders } from "../../src/operations/write-orders.js";
 import type { Resources } from "../../src/resources.js";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
 import { waitFor } from "../support/wait.js";
+import { untilAllIsOld } from "./clocks.js";
 import { transactionOnTheSide } from "./side.js";
 import {
   acceptOnly,
@@ -249,6 +250,7 @@ describe("a database that is away", () => {
     expect([answer.kind, answer.code]).toContainEqual(answer.kind ? "pending" : "SERVICE_UNAVAILABLE");
     const held = await inRedis(stores, sale, requestId);
     const hasty = await openProcess(stores, { tuning: { repairAfterMs: 1 } });
+    await untilAllIsOld(stores, hasty);
     await forward(hasty, sale.id, 1, 0);
     await hasty.journal.drained();
     expect(await rowsOf()).toBe(held.stage === "PENDING" ? 1 : 0);
