@@ -12,6 +12,7 @@ import type { Config } from "../config.js";
 import { SluiceError, serviceUnavailable } from "../domain/errors.js";
 import { buyerIdOf } from "../domain/ids.js";
 import { SECOND } from "../domain/time.js";
+import { createOrdinaryVerifier } from "./ordinary-token.js";
 
 /** What a token may be: one of these, in its claim `role`. */
 export const ROLES = ["buyer", "operator", "payments"] as const;
@@ -52,6 +53,8 @@ export function createVerifier(
   config: Pick<Config, "JWT_SECRET" | "JWT_JWKS_URL" | "JWT_ISSUER" | "JWT_AUDIENCE">,
 ): Verifier {
   const { resolveKey, algorithms } = keysOf(config);
+  const { JWT_JWKS_URL, JWT_SECRET: secret, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = config;
+  const ordinary = !JWT_JWKS_URL && secret ? createOrdinaryVerifier({ secret, issuer, audience }) : null;
   const options: JWTVerifyOptions = {
     algorithms,
     issuer: config.JWT_ISSUER,
@@ -62,8 +65,7 @@ export function createVerifier(
   return {
     async verify(token) {
       try {
-        const { payload } = await jwtVerify(token, resolveKey, options);
-        return principalOf(payload);
+        return principalOf(ordinary?.(token) ?? (await jwtVerify(token, resolveKey, options)).payload);
       } catch (error) {
         // Whatever a hostile token makes of the parsers below, it is one thing: not valid.
         throw error instanceof SluiceError ? error : unauthenticated(reasonOf(error), error);

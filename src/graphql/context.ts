@@ -1,5 +1,5 @@
 import type { Principal } from "../admission/identity.js";
-import type { Logger } from "../observability/logger.js";
+import { createRequestLog, type RequestLog } from "../observability/logger.js";
 import type { AdjustStockDeps } from "../operations/adjust-stock.js";
 import type { ChangeOrdersDeps } from "../operations/change-orders.js";
 import type { ChangeSaleStateDeps } from "../operations/change-sale-state.js";
@@ -40,7 +40,7 @@ export type GraphQLDeps = ReserveDeps &
 export interface RequestScope {
   readonly requestId: string;
   /** says the request's id in every line */
-  readonly log: Logger;
+  readonly log: RequestLog;
   /** Who calls; null is anybody. Throws a SluiceError where a token is given and is not valid. */
   readonly identify: () => Promise<Principal | null>;
 }
@@ -48,7 +48,7 @@ export interface RequestScope {
 /** What resolvers are handed, the same over HTTP, SSE and WebSocket. */
 export interface GraphQLContext {
   readonly requestId: string;
-  readonly log: Logger;
+  readonly log: RequestLog;
   readonly principal: Principal | null;
   readonly deps: GraphQLDeps;
   readonly loaders: Loaders;
@@ -65,20 +65,10 @@ export async function createContext(scope: RequestScope, shared: SharedContext):
   const { deps, loaders } = shared;
   try {
     const principal = await scope.identify();
-    let named: Logger | undefined;
-    return {
-      requestId,
-      principal,
-      deps,
-      loaders,
-      // Made for the few requests that have something to log.
-      get log() {
-        named ??= principal
-          ? scope.log.child({ role: principal.role, caller: shared.maskBuyer(principal.buyerId) })
-          : scope.log;
-        return named;
-      },
-    };
+    const log = principal
+      ? createRequestLog(scope.log, () => ({ role: principal.role, caller: shared.maskBuyer(principal.buyerId) }))
+      : scope.log;
+    return { requestId, principal, deps, loaders, log };
   } catch (error) {
     throw toClientError(error, scope.log);
   }

@@ -2,7 +2,7 @@
 import { GraphQLError, type GraphQLErrorExtensions, type GraphQLFormattedError } from "graphql";
 import { isContention, isDatabaseUnavailable } from "../db/errors.js";
 import { type ErrorCode, SluiceError, serviceUnavailable } from "../domain/errors.js";
-import type { Logger } from "../observability/logger.js";
+import type { RequestLog } from "../observability/logger.js";
 import { RedisUnavailableError } from "../redis/errors.js";
 
 const MASKED = "Something went wrong.";
@@ -24,7 +24,7 @@ const translated = new WeakSet<GraphQLError>();
  * with the request itself (parsing, validation, coercion) is BAD_USER_INPUT; a store that is away is
  * SERVICE_UNAVAILABLE; all else is logged and masked.
  */
-export function toClientError(error: unknown, log: Logger): GraphQLError {
+export function toClientError(error: unknown, log: RequestLog): GraphQLError {
   const root = rootOf(error);
   // Wrapped once more on its way out, as graphql-ws does with what a stream rejects with, it is still the same error.
   if (root instanceof GraphQLError && translated.has(root)) return root;
@@ -40,7 +40,7 @@ export function formatClientError(error: GraphQLError): GraphQLFormattedError {
   return { ...rest, extensions: shown };
 }
 
-function translate(failure: unknown, located: GraphQLError | undefined, log: Logger): GraphQLError {
+function translate(failure: unknown, located: GraphQLError | undefined, log: RequestLog): GraphQLError {
   const root = isOutage(failure)
     ? serviceUnavailable("This can't be answered right now. Try again.", failure)
     : failure;

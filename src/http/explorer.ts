@@ -5,7 +5,7 @@ import { decodeJwt } from "jose";
 import type { Config } from "../config.js";
 import type { SaleState } from "../domain/sale-state.js";
 import { SECOND } from "../domain/time.js";
-import type { Logger } from "../observability/logger.js";
+import type { RequestLog } from "../observability/logger.js";
 import { listSales, type ReadSalesDeps, readSales } from "../operations/read-sales.js";
 import { signDemoToken } from "./demo.js";
 import type { PreparedTabs } from "./explorer-storage.js";
@@ -47,7 +47,7 @@ function plainTabs(): PreparedTabs {
 }
 
 /** A tour with a buyer of its own, who has bought nothing yet. */
-async function prepareTour(deps: ExplorerResources, withOperator: boolean, log: Logger): Promise<PreparedTabs> {
+async function prepareTour(deps: ExplorerResources, withOperator: boolean, log: RequestLog): Promise<PreparedTabs> {
   const { config } = deps;
   const { sale, keepFor } = await findSale(deps).catch((error: unknown) => {
     log.warn({ err: error }, "the explorer opens without a sale");

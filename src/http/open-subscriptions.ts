@@ -10,7 +10,7 @@ import { unauthenticated } from "../admission/identity.js";
 import type { SluiceError } from "../domain/errors.js";
 import type { GraphQLContext } from "../graphql/context.js";
 import { toClientError } from "../graphql/errors.js";
-import type { Logger } from "../observability/logger.js";
+import type { RequestLog } from "../observability/logger.js";
 import { atTime } from "./at-time.js";
 import { subscribedField } from "./subscribed-field.js";
 
@@ -70,7 +70,7 @@ class EndableStream implements AsyncGenerator<ExecutionResult, undefined, undefi
 
   constructor(
     source: AsyncIterable<ExecutionResult>,
-    private readonly log: Logger,
+    private readonly log: RequestLog,
     private readonly onClosed: () => void,
   ) {
     this.#source = source[Symbol.asyncIterator]();

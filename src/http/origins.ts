@@ -19,6 +19,21 @@ export function corsFor(origin: string | null, allowed: readonly string[]): CORS
   };
 }
 
+/** The headers by which Yoga tells a browser so. Empty where it tells nothing. */
+export function corsHeaders(origin: string | undefined, allowed: readonly string[]): Readonly<Record<string, string>> {
+  const cors = origin === undefined ? false : corsFor(origin, allowed);
+  if (!cors) return NO_HEADERS;
+  return {
+    "access-control-allow-origin": String(cors.origin),
+    "access-control-allow-methods": String(cors.methods?.join(", ")),
+    "access-control-allow-headers": String(cors.allowedHeaders?.join(", ")),
+    "access-control-expose-headers": String(cors.exposedHeaders?.join(", ")),
+    "access-control-max-age": String(cors.maxAge),
+  };
+}
+
+const NO_HEADERS = {};
+
 /**
  * Whether a WebSocket may be opened. Browsers let any page open one anywhere and only tell the page's origin, so it is
  * checked here: this host's own pages and CORS_ORIGINS. Clients that are no browsers send none.

@@ -5,11 +5,11 @@ import { SIGNATURE_HEADER, verifyWebhook } from "../admission/webhook-signature.
 import { badUserInput, type ErrorCode, SluiceError } from "../domain/errors.js";
 import { SECOND } from "../domain/time.js";
 import { toClientError } from "../graphql/errors.js";
-import { orWhenLate } from "../lifecycle/pause.js";
-import type { Logger } from "../observability/logger.js";
+import type { RequestLog } from "../observability/logger.js";
 import type { ChangeOrdersDeps } from "../operations/change-orders.js";
 import { type PaymentReport, pay } from "../operations/pay.js";
 import { readBody } from "./read-body.js";
+import { refuseUnread } from "./refuse-unread.js";
 import { type Route, refuseMethod } from "./routes.js";
 import { sendJson } from "./send-json.js";
 
@@ -18,8 +18,10 @@ export const PAYMENT_WEBHOOK_PATH = "/webhooks/payments";
 /** The largest report, in bytes. What we need of one are 600 at the most; providers like to say more. */
 export const MAX_WEBHOOK_BYTES = 16 * 1024;
 
-/** How long a sender whose body was not read may take to see why, before the connection ends. */
-const LINGER_MS = SECOND / 2;
+const TOO_LARGE = {
+  error: `The report is larger than ${MAX_WEBHOOK_BYTES / 1024} KB.`,
+  code: "BAD_USER_INPUT",
+} satisfies { error: string; code: ErrorCode };
 
 const STATUS: Partial<Record<ErrorCode, number>> = {
   BAD_USER_INPUT: 400,
@@ -42,7 +44,7 @@ export function paymentWebhookRoute(deps: ChangeOrdersDeps, secrets: readonly st
     if (req.method !== "POST") return refuseMethod(res, "POST");
     const body = await readBody(req, MAX_WEBHOOK_BYTES);
     if (body.kind === "gone") return;
-    if (body.kind === "tooLarge") return refuseUnread(req, res);
+    if (body.kind === "tooLarge") return refuseUnread(req, res, TOO_LARGE);
     try {
       checkSignature(deps, secrets, req, body.bytes);
       const received = readReport(body.bytes);
@@ -94,30 +96,9 @@ function parseJson(text: string): unknown {
   }
 }
 
-function sendError(res: ServerResponse, error: unknown, log: Logger): void {
+function sendError(res: ServerResponse, error: unknown, log: RequestLog): void {
   const { message, extensions } = toClientError(error, log);
   const { code, retryAfterMs } = extensions as { code: ErrorCode; retryAfterMs?: number };
   if (retryAfterMs !== undefined) res.setHeader("retry-after", Math.ceil(retryAfterMs / SECOND));
   sendJson(res, STATUS[code] ?? 500, { error: message, code });
-}
-
-/**
- * 413, and the end of the connection: nobody reads on. It ends a moment after the answer: ended at once, with bytes unread,
- * it is reset by the system, and of 15 senders of 8 MB 11 heard of that instead.
- */
-async function refuseUnread(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const text = JSON.stringify({
-    error: `The report is larger than ${MAX_WEBHOOK_BYTES / 1024} KB.`,
-    code: "BAD_USER_INPUT" satisfies ErrorCode,
-  });
-  res.writeHead(413, {
-    "content-type": "application/json; charset=utf-8",
-    "content-length": Buffer.byteLength(text),
-    "cache-control": "no-store",
-    connection: "close",
-  });
-  res.write(text);
-  const gone = new Promise<void>((resolve) => req.socket.once("close", () => resolve()));
-  await orWhenLate(gone, LINGER_MS, () => {});
-  req.socket.destroy();
 }

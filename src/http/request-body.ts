@@ -6,6 +6,11 @@ import { toClientError } from "../graphql/errors.js";
 /** Introspection by GraphiQL has about 400; nested 5,000 levels deep, a document overflowed the stack. */
 const MAX_TOKENS = 2_000;
 
+/** Whether a body is announced as JSON, from its Content-Type. */
+export function isJson(contentType: string | null | undefined): boolean {
+  return JSON_BODY.test(contentType ?? "");
+}
+
 const JSON_BODY = /^application\/(graphql\+)?json\s*(;|,|$)/;
 
 /**
@@ -15,7 +20,7 @@ const JSON_BODY = /^application\/(graphql\+)?json\s*(;|,|$)/;
 export function useStrictRequests(): Plugin<object, RequestScope> {
   return {
     onRequestParse: ({ request, requestParser, setRequestParser, serverContext }) => {
-      if (request.method === "POST" && !JSON_BODY.test(request.headers.get("content-type") ?? "")) {
+      if (request.method === "POST" && !isJson(request.headers.get("content-type"))) {
         throw badRequest("Send the request as application/json.", 415);
       }
       if (!requestParser) return;

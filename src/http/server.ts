@@ -3,13 +3,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { createVerifier, principalFromAuthorization } from "../admission/identity.js";
+import { rememberTokens } from "../admission/token-cache.js";
 import { serviceUnavailable } from "../domain/errors.js";
 import { isId, newId } from "../domain/ids.js";
-import { SECOND } from "../domain/time.js";
+import { MINUTE, SECOND } from "../domain/time.js";
 import type { RequestScope } from "../graphql/context.js";
 import { createHealth, type Readiness } from "../lifecycle/health.js";
 import { pause } from "../lifecycle/pause.js";
 import { takeTurns } from "../lifecycle/turns.js";
+import { createRequestLog } from "../observability/logger.js";
 import { ADMIN_QUEUES_PATH, type AdminQueuesResources, adminQueuesRoute } from "./admin-queues.js";
 import { trackConnections } from "./connections.js";
 import { demoRoutes } from "./demo.js";
@@ -39,10 +41,13 @@ export interface HttpServer {
   close(deadlineMs: number): Promise<void>;
 }
 
+/** So long a token is taken after its key was withdrawn. */
+const TOKENS_REMEMBERED_MS = 10 * MINUTE;
+
 /** The API's HTTP server over the given resources, not listening yet. */
 export function createHttpServer(resources: HttpResources): HttpServer {
   const { config, log } = resources;
-  const verifier = createVerifier(config);
+  const verifier = rememberTokens(createVerifier(config), TOKENS_REMEMBERED_MS);
   const gateway = createGateway(resources);
   const turn = takeTurns();
   const explorer = explorerRoute(resources);
@@ -60,7 +65,7 @@ export function createHttpServer(resources: HttpResources): HttpServer {
     [GRAPHQL_PATH]: async (req, res, scope) => {
       await turn();
       if (wantsExplorer(req)) await explorer(req, res, scope);
-      else await gateway.yoga.handle(req, res, scope);
+      else await gateway.handle(req, res, scope);
     },
     "/health": readOnly(async (_req, res) => sendJson(res, health.alive().httpStatus, health.alive().body)),
     "/ready": readOnly(async (_req, res) => {
@@ -79,7 +84,7 @@ export function createHttpServer(resources: HttpResources): HttpServer {
     const requestId = requestIdOf(req);
     const scope: RequestScope = {
       requestId,
-      log: log.child({ requestId }),
+      log: createRequestLog(log, () => ({ requestId })),
       identify: () => principalFromAuthorization(verifier, req.headers.authorization),
     };
     res.setHeader("x-request-id", requestId);

@@ -22,7 +22,7 @@ import { newId } from "../domain/ids.js";
 import type { RequestScope } from "../graphql/context.js";
 import { formatClientError, toClientError } from "../graphql/errors.js";
 import { pause } from "../lifecycle/pause.js";
-import type { Logger } from "../observability/logger.js";
+import { createRequestLog, type Logger } from "../observability/logger.js";
 import { atTime } from "./at-time.js";
 import { type Gateway, MAX_REQUEST_BYTES } from "./gateway.js";
 import { mayOpenWebSocket } from "./origins.js";
@@ -77,7 +77,11 @@ export function createWebSocketEndpoint(
 
   const scopeOf = ({ extra }: Socket): RequestScope => {
     const requestId = newId();
-    return { requestId, log: log.child({ requestId }), identify: () => Promise.resolve(extra.principal ?? null) };
+    return {
+      requestId,
+      log: createRequestLog(log, () => ({ requestId })),
+      identify: () => Promise.resolve(extra.principal ?? null),
+    };
   };
 
   const prepare = async (connection: Socket, payload: SubscribePayload) => {

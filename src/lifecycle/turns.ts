@@ -1,5 +1,5 @@
-/** So many begin in a turn: about two milliseconds of work for a GraphQL request. */
-const BEGIN_IN_A_TURN = 4;
+/** For so long new work begins in a turn, in milliseconds. */
+const TURN_MS = 2;
 
 /**
  * Lets work begin a little at a time, first come, first served, with a look at all sockets in between.
@@ -10,14 +10,35 @@ const BEGIN_IN_A_TURN = 4;
  * is done in the same time.
  */
 export function takeTurns(): () => Promise<void> {
-  const waiting: (() => void)[] = [];
+  let waiting: (() => void)[] = [];
+  let next = 0;
   let coming = false;
+  let until = 0;
 
   const turn = () => {
-    for (const begin of waiting.splice(0, BEGIN_IN_A_TURN)) begin();
-    coming = waiting.length > 0;
-    // What is set now runs in the next turn, after the sockets were read.
-    if (coming) setImmediate(turn);
+    until = performance.now() + TURN_MS;
+    beginOne();
+  };
+
+  const beginOne = () => {
+    const begin = waiting[next];
+    if (!begin) {
+      waiting = [];
+      next = 0;
+      coming = false;
+      return;
+    }
+    if (performance.now() >= until) {
+      waiting = waiting.slice(next);
+      next = 0;
+      // What is set now runs in the next turn, after the sockets were read.
+      setImmediate(turn);
+      return;
+    }
+    next += 1;
+    begin();
+    // After what has begun has gone as far as it can without waiting: only then is it known what it took.
+    queueMicrotask(() => process.nextTick(beginOne));
   };
 
   return () =>

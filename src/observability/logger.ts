@@ -3,6 +3,46 @@ import { type Logger, pino } from "pino";
 
 export type { Logger };
 
+/** What is needed of a logger to tell of one request: fields, and what happened. */
+export type RequestLog = Readonly<
+  Record<"debug" | "info" | "warn" | "error", (fields: object, message: string) => void>
+>;
+
+/** A logger of one request. Most requests have nothing to tell: its fields are worked out with the first line. */
+export function createRequestLog(log: RequestLog, fields: () => object): RequestLog {
+  return new LateLog(log, fields);
+}
+
+class LateLog implements RequestLog {
+  #fields: object | undefined;
+
+  constructor(
+    private readonly log: RequestLog,
+    private readonly workOut: () => object,
+  ) {}
+
+  debug(fields: object, message: string): void {
+    this.log.debug(this.#with(fields), message);
+  }
+
+  info(fields: object, message: string): void {
+    this.log.info(this.#with(fields), message);
+  }
+
+  warn(fields: object, message: string): void {
+    this.log.warn(this.#with(fields), message);
+  }
+
+  error(fields: object, message: string): void {
+    this.log.error(this.#with(fields), message);
+  }
+
+  #with(fields: object): object {
+    this.#fields ??= this.workOut();
+    return { ...this.#fields, ...fields };
+  }
+}
+
 export interface LoggerOptions {
   readonly level: string;
   /** which process speaks: api or worker */

@@ -13,6 +13,8 @@ export interface Metrics {
   readonly registry: Registry;
   readonly reserves: ReserveMeter;
   readonly httpInFlight: Gauge;
+  /** GraphQL requests over HTTP, by whether the fast lane answered them or all of Yoga did */
+  readonly graphqlRequests: Counter<"lane">;
   readonly webSockets: Gauge;
   readonly subscriptions: Gauge<"field" | "transport">;
   /** requests made durable, and those that were not */
@@ -89,6 +91,10 @@ export function createMetrics(process: ProcessName): Metrics {
     registry,
     reserves: createReserveMeter(series),
     httpInFlight: gauge("http_requests_in_flight", "HTTP requests that are not over, SSE streams among them", "sum"),
+    graphqlRequests: fromZero(
+      counter("graphql_requests_total", "GraphQL requests over HTTP, by the lane that answered", ["lane"]),
+      ["fast", "full"].map((lane) => ({ lane })),
+    ),
     webSockets: gauge("websocket_connections", "Open WebSockets", "sum"),
     subscriptions: gauge("subscriptions_open", "Open subscriptions", "sum", ["field", "transport"]),
     journaled: byOutcome("journaled_total", "Accepted requests on their way into the database", JOURNALED),
