@@ -22,6 +22,9 @@ const REQUEST = [
   BODY,
 ].join("\r\n");
 
+/** What a slow machine needs for a hundred answers of a process that has just started. */
+const PATIENT = { SLUICE_TUNING: JSON.stringify({ drainMs: 50_000 }) };
+
 /** Connections that the system has taken, whether the process has looked at them or not. */
 async function openConnections({ url }: Api, count: number): Promise<Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(Number(new URL(url).port), "127.0.0.1"));
@@ -46,14 +49,14 @@ async function answered(sockets: readonly Socket[], afterwards: () => void): Pro
 }
 
 test("at SIGTERM everybody who has connected and sent a request gets an answer", async () => {
-  const api = await sluice.startApi();
+  const api = await sluice.startApi(PATIENT);
   const sockets = await openConnections(api, 100);
   expect(await answered(sockets, () => api.kill("SIGTERM"))).toBe(100);
   expect((await api.exited).code).toBe(0);
-});
+}, 120_000);
 
 test("at SIGTERM every operation of a WebSocket is answered, those too that wait for their turn", async () => {
-  const api = await sluice.startApi();
+  const api = await sluice.startApi(PATIENT);
   const ids = Array.from({ length: 90 }, (_, at) => `operation-${at}`);
   const told = new Set<string>();
   const socket = new WebSocket(`${api.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
@@ -75,7 +78,7 @@ test("at SIGTERM every operation of a WebSocket is answered, those too that wait
 });
 
 test("when the primary is killed its processes answer what they have heard, and end", async () => {
-  const api = await sluice.startApi({ WEB_CONCURRENCY: "2" });
+  const api = await sluice.startApi({ ...PATIENT, WEB_CONCURRENCY: "2" });
   const sockets = await openConnections(api, 40);
   // One answer each: from now on they are connections of the processes, and not of the primary.
   const first = sockets.map((socket) => once(socket, "data"));
