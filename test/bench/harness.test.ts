@@ -161,7 +161,9 @@ describe("the report", () => {
     expect(report).toContain(
       "| refusals a second, sold out, of what node:http echoes | at least 0.5 times | 0.6 times | yes |",
     );
-    expect(report).toContain("of what GraphQL Yoga answers without any work or limit | at least 6 times | 3 times | **no** |");
+    expect(report).toContain(
+      "of what GraphQL Yoga answers without any work or limit | at least 6 times | 3 times | **no** |",
+    );
     expect(report).toContain("| Sluice | 6,000 | ± 50 % |  | p99, ms 12 |");
     expect(report).toContain("| node:http echo | 10,000 | ± 50 % | 0.6 |  |");
     const readme = renderForReadme(FIXTURE);
