@@ -66,6 +66,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
   let facts: ServerFacts | null = null;
   let unfit: string | null = null;
   const silence = watchSilence(client, options.commandTimeoutMs);
+  const sendTogether = joinWrites(client);
 
   client.on("error", options.onError);
   client.on("close", () => {
@@ -106,6 +107,7 @@ export function connectRedis(options: LinkOptions): RedisLink {
     async run(command) {
       try {
         const received = silence.received();
+        sendTogether();
         const reply = await orWhenLate(command(client, runId()), options.commandTimeoutMs, () => {
           if (silence.lasts(received)) {
             // Not only when it has closed: a peer that is frozen does not close its side, and ioredis waits two seconds.
@@ -137,11 +139,34 @@ export function connectRedis(options: LinkOptions): RedisLink {
   };
 }
 
+/**
+ * Returns what has all commands sent in one piece that are begun in this turn of the event loop. ioredis hands each to the
+ * system by itself: of an API that answers from Redis alone, that was a fifth of its time.
+ */
+function joinWrites(client: Redis): () => void {
+  let joined: Socket | undefined;
+  return () => {
+    const stream = streamOf(client);
+    if (!stream || joined === stream) return;
+    joined = stream;
+    stream.cork();
+    setImmediate(() => {
+      joined = undefined;
+      stream.uncork();
+    });
+  };
+}
+
+/** The socket of a connection; ioredis makes a new one each time it connects. */
+function streamOf(client: Redis): Socket | undefined {
+  return (client as unknown as { stream?: Socket }).stream;
+}
+
 /** Tells a server that is silent from one whose replies are only late, by the bytes that arrive. */
 function watchSilence(client: Redis, timeoutMs: number) {
   let timeouts = 0;
   let lastAt = Number.NEGATIVE_INFINITY;
-  const received = () => (client as unknown as { stream?: Socket }).stream?.bytesRead ?? 0;
+  const received = () => streamOf(client)?.bytesRead ?? 0;
   const broken = () => {
     timeouts = 0;
     lastAt = Number.NEGATIVE_INFINITY;
