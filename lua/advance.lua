@@ -1,5 +1,6 @@
 -- Carries requests of one sale forward to what the database has decided, and gives units back where that is due.
--- Only a higher rank changes anything, so repeats and late arrivals do nothing; what changed is published from inside.
+-- Only a higher rank changes anything, so repeats and late arrivals do nothing; what changed is published from inside, with
+-- the items that were sold out and have units again: nobody can be accepted for one before that was published.
 --
 -- KEYS[1] sale      hash
 -- KEYS[2] stock     hash
@@ -102,7 +103,7 @@ for entry = 1, (#ARGV - 2) / FIELDS do
 end
 
 -- Second pass: only writes.
-local changed = {}
+local changed, restocked = {}, {}
 for _, plan in ipairs(plans) do
   local at, key = plan.at, plan.key
   local requestId, stage, rank, reason = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
@@ -119,6 +120,7 @@ for _, plan in ipairs(plans) do
   if plan.units > 0 then
     if stock[plan.item] == 0 then
       redis.call('HINCRBY', saleKey, 'g:' .. plan.item, 1)
+      restocked[#restocked + 1] = plan.item
     end
     stock[plan.item] = redis.call('HINCRBY', stockKey, plan.item, plan.units)
   end
@@ -127,7 +129,8 @@ end
 if #changed > 0 then
   local seq = redis.call('HINCRBY', saleKey, 'seq', #changed)
   -- Not through cjson, which keeps fourteen digits of a number.
-  local json = '{"kind":"requests","seq":%d,"requests":%s}'
-  redis.call('PUBLISH', channel, string.format(json, seq, cjson.encode(changed)))
+  local json = '{"kind":"requests","seq":%d,"requests":%s%s}'
+  local more = #restocked > 0 and ',"restocked":' .. cjson.encode(restocked) or ''
+  redis.call('PUBLISH', channel, string.format(json, seq, cjson.encode(changed), more))
 end
 return { 'OK', results }

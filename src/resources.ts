@@ -1,4 +1,5 @@
 import type DataLoader from "dataloader";
+import { createSoldOutGate, type SoldOutGate } from "./admission/sold-out-gate.js";
 import type { Config } from "./config.js";
 import { connectDatabase, type Database } from "./db/client.js";
 import { probeDatabase } from "./db/probe.js";
@@ -47,6 +48,7 @@ export interface Resources {
   readonly loads: Loads;
   readonly journal: Journal;
   readonly events: SaleEvents;
+  readonly soldOutGate: SoldOutGate;
   readonly tickers: SaleTickers<LiveSale>;
   readonly reservationLoader: DataLoader<RequestKey, Reservation | null>;
   /** For how long all dependencies have answered without a break, in milliseconds: 0 while one is away. */
@@ -145,7 +147,13 @@ export function openResources(config: Config, processName: ProcessName): Resourc
   const base = { config, log, rarely, metrics, redis, db, orders, orderLanes, reads, databaseHealth, queues, sales };
   const loads = createLoads(base);
   const journal = createJournal({ ...base, loads });
-  const events = createSaleEvents(config.REDIS_URL, onRedisError);
+  const events = createSaleEvents({
+    url: config.REDIS_URL,
+    redis,
+    heardWithinMs: tuning.soldOut.heardWithinMs,
+    onError: onRedisError,
+  });
+  const soldOutGate = createSoldOutGate({ ...base, events });
   const tickers = createSaleTickers<LiveSale>({
     read: (saleId) => readSale(base, saleId),
     everyMs: SALE_TICK_MS,
@@ -162,6 +170,7 @@ export function openResources(config: Config, processName: ProcessName): Resourc
     loads,
     journal,
     events,
+    soldOutGate,
     tickers,
     reservationLoader,
     wellForMs: () => (wellSince === null ? 0 : performance.now() - wellSince),

@@ -52,6 +52,17 @@ export const tuningSchema = group({
   overdueAfterMs: ms(5 * MINUTE),
   /** how long a dead letter waits for an operator, all dependencies being well, before its request is compensated */
   compensateAfterMs: ms(15 * MINUTE),
+  /**
+   * The sold-out gate (docs/decisions/0006-the-sold-out-gate.md): how long it answers without asking Redis, how recently the
+   * way of the events must have been proved, for how many items it is kept (120 kB each), and up to how many accepted
+   * requests of an item.
+   */
+  soldOut: group({
+    leaseMs: ms(1 * SECOND),
+    heardWithinMs: ms(SECOND / 2),
+    items: count(100),
+    acceptedAtMost: count(100_000),
+  }),
   /** how long a stopping process may take for what is under way */
   drainMs: ms(10 * SECOND),
 });

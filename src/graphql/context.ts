@@ -1,3 +1,4 @@
+import type { AdmitDeps } from "../admission/admit.js";
 import type { Principal } from "../admission/identity.js";
 import { createRequestLog, type RequestLog } from "../observability/logger.js";
 import type { AdjustStockDeps } from "../operations/adjust-stock.js";
@@ -12,14 +13,13 @@ import type { ReadSalesDeps } from "../operations/read-sales.js";
 import type { ReloadDeps } from "../operations/reload.js";
 import type { ReplayDeps } from "../operations/replay.js";
 import type { RequestPaymentDeps } from "../operations/request-payment.js";
-import type { ReserveDeps } from "../operations/reserve.js";
 import type { TraceDeps } from "../operations/trace-request.js";
 import type { WatchReservationDeps, WatchSaleDeps } from "../operations/watch.js";
 import { toClientError } from "./errors.js";
 import type { Loaders } from "./loaders.js";
 
 /** All that the operations behind the schema need. The process's resources fit by structure. */
-export type GraphQLDeps = ReserveDeps &
+export type GraphQLDeps = AdmitDeps &
   ReadSalesDeps &
   ReadReservationsDeps &
   ReadOrdersDeps &

@@ -3,6 +3,7 @@ import { createReserveMeter, type ReserveMeter } from "./reserve-meter.js";
 import { createSaleGauges, type SaleGauges } from "./sale-gauges.js";
 import { createSaleTally, type SaleTally } from "./sale-tally.js";
 import { defineSeries, QUICK_SECONDS, type Series, withoutNought } from "./series.js";
+import { createSoldOutGateMeter, type SoldOutGateMeter } from "./sold-out-gate-meter.js";
 import { readVersion } from "./version.js";
 
 /**
@@ -12,6 +13,7 @@ import { readVersion } from "./version.js";
 export interface Metrics {
   readonly registry: Registry;
   readonly reserves: ReserveMeter;
+  readonly soldOutGate: SoldOutGateMeter;
   readonly httpInFlight: Gauge;
   /** GraphQL requests over HTTP, by whether the fast lane answered them or all of Yoga did */
   readonly graphqlRequests: Counter<"lane">;
@@ -90,6 +92,7 @@ export function createMetrics(process: ProcessName): Metrics {
   return {
     registry,
     reserves: createReserveMeter(series),
+    soldOutGate: createSoldOutGateMeter(series),
     httpInFlight: gauge("http_requests_in_flight", "HTTP requests that are not over, SSE streams among them", "sum"),
     graphqlRequests: fromZero(
       counter("graphql_requests_total", "GraphQL requests over HTTP, by the lane that answered", ["lane"]),

@@ -22,6 +22,8 @@ export interface ReserveDeps extends AnswerStoredDeps {
   readonly databaseHealth: DependencyHealth;
   readonly rarely: LogRarely;
   readonly metrics: Metrics;
+  /** Is told at once what Redis replied to what it was asked at `askedAt` (performance.now()). */
+  readonly soldOutGate: { heard(input: ReserveInput, reply: ReserveReply, askedAt: number): void };
   readonly config: {
     readonly tuning: {
       readonly deadlines: { readonly requestMs: number; readonly journalMs: number; readonly redisCommandMs: number };
@@ -74,13 +76,16 @@ interface Progress {
 
 async function askRedis(deps: ReserveDeps, input: ReserveInput): Promise<ReserveReply> {
   if (drilling) await failpoint("reserve.before_script");
+  const askedAt = performance.now();
   try {
-    return await callReserve(deps.redis, {
+    const reply = await callReserve(deps.redis, {
       ...input,
       notAfterMs: deps.redis.clock.now() + deps.config.tuning.deadlines.redisCommandMs,
       // With the database away nothing new could be made durable: refuse before stock is touched.
       accept: deps.databaseHealth.isUp() && deps.journal.hasRoom(),
     });
+    deps.soldOutGate.heard(input, reply, askedAt);
+    return reply;
   } catch (error) {
     if (!(error instanceof RedisUnavailableError)) throw error;
     throw serviceUnavailable("Reservations can't be taken right now. Send the same request again.", error);

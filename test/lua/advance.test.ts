@@ -143,6 +143,20 @@ describe("units", () => {
     expect([await generationOf(sale, "shirt"), await generationOf(sale, "mug")]).toEqual(["2", "1"]);
   });
 
+  it("that turn none into some are told of in the message, by item, and others are not", async () => {
+    const orders = [1, 2, 3, 4].map((number) =>
+      loadRequest(number, { stage: "ORDERED", stands: "valid_order", itemId: number < 3 ? "shirt" : "mug" }),
+    );
+    const sale = await openSale(bench, { stock: { shirt: 0, mug: 5 }, requests: orders });
+    const restockedBy = async (...advances: Advance[]) => {
+      await bench.published();
+      await advance(sale, ...advances);
+      return (await bench.published()).map(({ message }) => (message as { restocked?: string[] }).restocked);
+    };
+    expect(await restockedBy(givesBack(1, 1), givesBack(2, 1), givesBack(3, 1))).toEqual([["shirt"]]);
+    expect(await restockedBy(givesBack(4, 1))).toEqual([undefined]);
+  });
+
   it("of one request twice in one call go back once", async () => {
     const sale = await openSale(bench, { requests: [loadRequest(1)] });
     const reply = await advance(sale, givesBack(1, 2), givesBack(1, 2), givesBack(1, 2, 1, "FAILED"));

@@ -1,4 +1,5 @@
-import { type ReserveOutcome, reserve } from "../../operations/reserve.js";
+import { admit } from "../../admission/admit.js";
+import type { ReserveOutcome } from "../../operations/reserve.js";
 import { signedIn } from "../access.js";
 import { builder } from "../builder.js";
 import { fitInt } from "../scalars.js";
@@ -68,7 +69,7 @@ builder.mutationField("reserve", (t) =>
   t.field({
     type: ReservePayload,
     args: { input: t.arg({ type: ReserveInput, required: true }) },
-    resolve: (_root, { input }, context) => reserve(context.deps, { ...input, buyerId: signedIn(context).buyerId }),
+    resolve: (_root, { input }, context) => admit(context.deps, { ...input, buyerId: signedIn(context).buyerId }),
   }),
 );
 
