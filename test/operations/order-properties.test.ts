@@ -116,6 +116,8 @@ async function playAll(initial: readonly number[], commands: readonly Command[])
   for (const command of [...commands, ...end]) {
     const { expected, actual } = await play(played, command);
     expect(actual, command.do).toBe(expected);
+    // QUEUED is said before Redis has heard of it.
+    await sluice.journal.drained();
     expect(await readStores(played), command.do).toEqual({ ...played.model.view(), itemIds: played.itemIds });
     const answer = `${command.do} ${command.do === "expire" ? Math.sign(Number(actual)) : actual}`;
     answers.set(answer, (answers.get(answer) ?? 0) + 1);
