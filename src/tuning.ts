@@ -29,7 +29,17 @@ export const tuningSchema = group({
   /** how many payments, cancellations and the like of one sale a process has under way at once */
   orderLanes: count(3),
   journal: group({ maxRequests: count(256), maxWaitMs: ms(2) }),
-  writer: group({ maxJobs: count(256), maxWaitMs: ms(4), inFlight: count(512) }),
+  /**
+   * `inFlight`: jobs of a sale that a process has under way at once. `ordersPerSecond`: so many requests a process decides a
+   * second and no more, all its sales together and each in its turn, for a database that others need, too; null: as many as
+   * it can. With several workers each has a ceiling of its own.
+   */
+  writer: group({
+    maxJobs: count(256),
+    maxWaitMs: ms(4),
+    inFlight: count(512),
+    ordersPerSecond: z.number().positive().nullable().default(null),
+  }),
   /**
    * How long a silent worker keeps its jobs, how often others look for such jobs, and how often one may be taken over
    * before it counts as the cause. A batch takes milliseconds, and a worker that was only slow does no harm.

@@ -1,12 +1,14 @@
 import { Redis } from "ioredis";
 import { isRequestId } from "../src/domain/ids.js";
 import { SECOND } from "../src/domain/time.js";
+import { type Ceiling, createCeiling } from "../src/lifecycle/ceiling.js";
 import { gather } from "../src/lifecycle/gather.js";
 import { pause } from "../src/lifecycle/pause.js";
 import { bury } from "../src/operations/bury.js";
 import { listWatchedSales, type WatchedSale } from "../src/operations/watched-sales.js";
 import { type WriteResult, writeOrders } from "../src/operations/write-orders.js";
 import { consumeOrders, type JobResult, type OrderConsumer } from "../src/queue/consumer.js";
+import { joinWrites } from "../src/redis/join-writes.js";
 import { closeClient, reconnectDelay } from "../src/redis/link.js";
 import type { Resources } from "../src/resources.js";
 
@@ -36,6 +38,8 @@ export function serveQueues(resources: Resources): ServedQueues {
   });
   connection.setMaxListeners(0);
   connection.on("error", () => {});
+  const { ordersPerSecond } = resources.config.tuning.writer;
+  const ceiling = ordersPerSecond === null ? null : createCeiling(ordersPerSecond);
   const consumers = new Map<string, OrderConsumer>();
   let sales: readonly WatchedSale[] = [];
 
@@ -50,7 +54,7 @@ export function serveQueues(resources: Resources): ServedQueues {
       const served = new Set(sales.filter((sale) => sale.served).map((sale) => sale.id));
       for (const saleId of served) {
         if (consumers.has(saleId)) continue;
-        consumers.set(saleId, consumeSale(resources, connection, saleId));
+        consumers.set(saleId, consumeSale(resources, connection, ceiling, saleId));
         log.info({ saleId }, "serving the sale's queue");
       }
       for (const [saleId, consumer] of consumers) {
@@ -70,13 +74,20 @@ export function serveQueues(resources: Resources): ServedQueues {
   };
 }
 
-function consumeSale(resources: Resources, connection: Redis, saleId: string): OrderConsumer {
+function consumeSale(resources: Resources, connection: Redis, ceiling: Ceiling | null, saleId: string): OrderConsumer {
   const { maxJobs, maxWaitMs, inFlight } = resources.config.tuning.writer;
+  const sendTogether = joinWrites(connection);
   const batches = gather<string, WriteResult>({
     maxItems: maxJobs,
     maxWaitMs,
     maxRuns: BATCHES_AT_ONCE,
-    run: async (requestIds, answer) => answer(await writeOrders(resources, saleId, requestIds)),
+    ...(ceiling && { admit: ceiling.take }),
+    run: async (requestIds, answer) => {
+      const results = await writeOrders(resources, saleId, requestIds);
+      // Each job of the batch is acknowledged with a command of its own, and fetches the next.
+      sendTogether();
+      answer(results);
+    },
   });
   return consumeOrders({
     saleId,

@@ -27,6 +27,9 @@ export type Database = PrismaClient;
 /** What a transaction's body is handed. Database writes take it as their first parameter; none opens one by itself. */
 export type Tx = Parameters<Parameters<PrismaClient["$transaction"]>[0]>[0];
 
+/** What a single statement can be run on: a transaction, or the pool, where the statement is a transaction of its own. */
+export type Statements = Pick<Tx, "$queryRaw" | "$executeRaw">;
+
 /**
  * A pool of connections. The timeouts are the server's own: a frozen process can't keep its rows locked, and a
  * transaction timeout of the client did not end a statement that waited for a lock.
@@ -50,6 +53,7 @@ export function connectDatabase(options: DatabaseOptions): Database {
   giveUpSilentConnections(pool, options.statementMs + options.lockMs + SILENCE_MS);
   const adapter = new PrismaPg(pool, {
     disposeExternalPool: true,
+    statementNameGenerator: preparedName,
     onPoolError: options.onError,
     onConnectionError: options.onError,
   });
@@ -58,6 +62,18 @@ export function connectDatabase(options: DatabaseOptions): Database {
     transactionOptions: { maxWait: options.waitMs, timeout: options.statementMs * 4 },
   });
 }
+
+/**
+ * Statements that say so in their first line, `prepared: name` in a comment, are parsed and planned once a connection, and run
+ * with that plan whatever their values are and however the tables grow. It is for the hottest ones that leave the planner no
+ * choice; others are planned with their values, since of long lists the plan for a few is a bad one.
+ */
+function preparedName({ sql }: { readonly sql: string }): string {
+  // The driver prepares nothing under an empty name.
+  return PREPARED.exec(sql)?.[1] ?? "";
+}
+
+const PREPARED = /^\s*\/\* prepared: (\w+) \*\//;
 
 /** How much later than its own timeouts a server's word may come. */
 const SILENCE_MS = 1 * SECOND;

@@ -5,6 +5,8 @@ import type { Tx } from "./client.js";
  * reads the epoch; a load takes it exclusively before it changes the epoch. In one statement the epoch would be read
  * from a snapshot that is older than the fence.
  *
+ * The journal does both in one call: `epoch_under_fence` of the migrations takes it and then looks anew.
+ *
  * It is a transaction-level advisory lock: FOR SHARE on the sale's row starved the load under steady traffic, while the
  * lock manager lets nobody pass who waits longer.
  */

@@ -1,5 +1,6 @@
 import type { OrderStatus, ReservationReason } from "../domain/stages.js";
-import type { Tx } from "./client.js";
+import { idArray, numberArray, textArray } from "./array-text.js";
+import type { Statements, Tx } from "./client.js";
 
 /** An undecided request, locked by the transaction that reads it. */
 export interface OpenRequest {
@@ -37,7 +38,7 @@ export async function lockOpenRequests(tx: Tx, saleId: string, requestIds: reado
     SELECT "requestId", "buyerId", "itemId", quantity, seq::float8 AS seq,
            greatest(0, extract(epoch FROM now() - "acceptedAt"))::float8 AS "ageSeconds"
     FROM requests
-    WHERE "saleId" = ${saleId} AND "requestId" = ANY(${requestIds}::uuid[]) AND outcome IS NULL
+    WHERE "saleId" = ${saleId} AND "requestId" = ANY(${idArray(requestIds)}::uuid[]) AND outcome IS NULL
     ORDER BY "requestId"
     FOR UPDATE`;
 }
@@ -46,7 +47,7 @@ export async function lockOpenRequests(tx: Tx, saleId: string, requestIds: reado
 export async function lockStock(tx: Tx, saleId: string, itemIds: readonly string[]): Promise<Map<string, number>> {
   const rows = await tx.$queryRaw<{ id: string; available: number }[]>`
     SELECT id, available FROM sale_items
-    WHERE "saleId" = ${saleId} AND id = ANY(${itemIds}::text[])
+    WHERE "saleId" = ${saleId} AND id = ANY(${textArray(itemIds)}::text[])
     ORDER BY id
     FOR UPDATE`;
   return new Map(rows.map((row) => [row.id, row.available]));
@@ -68,8 +69,8 @@ export async function insertOrders(
     SELECT ${saleId}, r.id, r.buyer, r.buyer, i.id, r.quantity, r.quantity * i."priceMinor", i.currency,
            'PENDING_PAYMENT', now() + s."paymentWindowSeconds" * interval '1 second'
     FROM unnest(
-      ${requests.map((row) => row.requestId)}::uuid[], ${requests.map((row) => row.buyerId)}::text[],
-      ${requests.map((row) => row.itemId)}::text[], ${requests.map((row) => row.quantity)}::int[]
+      ${idArray(requests.map((row) => row.requestId))}::uuid[], ${textArray(requests.map((row) => row.buyerId))}::text[],
+      ${textArray(requests.map((row) => row.itemId))}::text[], ${numberArray(requests.map((row) => row.quantity))}::int[]
     ) WITH ORDINALITY AS r(id, buyer, item, quantity, position)
     JOIN sale_items i ON i."saleId" = ${saleId} AND i.id = r.item
     JOIN sales s ON s.id = ${saleId}
@@ -83,7 +84,7 @@ export async function insertOrders(
 export async function lockUnits(tx: Tx, saleId: string, unitsByItem: ReadonlyMap<string, number>): Promise<void> {
   await tx.$executeRaw`
     UPDATE sale_items i SET available = available - u.units, locked = locked + u.units
-    FROM unnest(${[...unitsByItem.keys()]}::text[], ${[...unitsByItem.values()]}::int[]) AS u(item, units)
+    FROM unnest(${textArray([...unitsByItem.keys()])}::text[], ${numberArray([...unitsByItem.values()])}::int[]) AS u(item, units)
     WHERE i."saleId" = ${saleId} AND i.id = u.item`;
 }
 
@@ -104,14 +105,14 @@ export async function insertLockMovements(tx: Tx, saleId: string, requests: read
     INSERT INTO stock_movements ("saleId", "itemId", "requestId", kind, quantity)
     SELECT ${saleId}, m.item, m.request, 'LOCK', m.quantity
     FROM unnest(
-      ${requests.map((row) => row.itemId)}::text[], ${requests.map((row) => row.requestId)}::uuid[],
-      ${requests.map((row) => row.quantity)}::int[]
+      ${textArray(requests.map((row) => row.itemId))}::text[], ${idArray(requests.map((row) => row.requestId))}::uuid[],
+      ${numberArray(requests.map((row) => row.quantity))}::int[]
     ) AS m(item, request, quantity)`;
 }
 
 /** What requests of a sale have been decided to; undecided and absent ones are left out. */
 export async function findDecided(
-  tx: Tx,
+  tx: Statements,
   saleId: string,
   requestIds: readonly string[],
 ): Promise<Map<string, DecidedRequest>> {
@@ -129,6 +130,6 @@ export async function findDecided(
       FROM request_events WHERE "saleId" = r."saleId" AND "requestId" = r."requestId"
       GROUP BY "requestId"
     ) e ON true
-    WHERE r."saleId" = ${saleId} AND r."requestId" = ANY(${requestIds}::uuid[]) AND r.outcome IS NOT NULL`;
+    WHERE r."saleId" = ${saleId} AND r."requestId" = ANY(${idArray(requestIds)}::uuid[]) AND r.outcome IS NOT NULL`;
   return new Map(rows.map((row) => [row.requestId, row]));
 }

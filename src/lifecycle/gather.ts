@@ -13,6 +13,8 @@ export interface GatherOptions<Item, Result> {
   readonly maxWaitMs: number;
   /** runs under way at once; what comes meanwhile makes the next group larger */
   readonly maxRuns: number;
+  /** Resolves when the next run may begin, with how many of the `ready` items it may have, 1 at the least. Must not reject. */
+  admit?(ready: number): Promise<number>;
   /** Answers for each item, in their order. `answer` may be called before the promise resolves, to let callers go early. */
   run(items: readonly Item[], answer: (results: readonly Result[]) => void): Promise<void>;
 }
@@ -27,21 +29,36 @@ export function gather<Item, Result>(options: GatherOptions<Item, Result>): Gath
   let entries: Entry<Item, Result>[] = [];
   let timer: NodeJS.Timeout | null = null;
   let runs = 0;
+  /** whether a run waits to be admitted; the next one asks after it, for what it leaves */
+  let asking = false;
   let waiting = 0;
   let onDrained: (() => void)[] = [];
 
   const start = () => {
     if (timer) clearTimeout(timer);
     timer = null;
-    while (runs < options.maxRuns && entries.length > 0) {
-      const group = entries.slice(0, options.maxItems);
-      entries = entries.slice(options.maxItems);
-      void runGroup(group);
+    while (runs < options.maxRuns && entries.length > 0 && !asking) {
+      runs += 1;
+      if (options.admit) void askAndRun(options.admit);
+      else void runGroup(take(options.maxItems));
     }
   };
 
+  const take = (count: number) => {
+    const group = entries.slice(0, count);
+    entries = entries.slice(count);
+    return group;
+  };
+
+  const askAndRun = async (admit: (ready: number) => Promise<number>) => {
+    asking = true;
+    const admitted = await admit(Math.min(entries.length, options.maxItems));
+    asking = false;
+    void runGroup(take(admitted));
+    start();
+  };
+
   const runGroup = async (group: readonly Entry<Item, Result>[]) => {
-    runs += 1;
     let answered = false;
     try {
       await options.run(

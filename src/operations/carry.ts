@@ -30,13 +30,13 @@ const WAIT_FOR_LOAD_MS = 10 * SECOND;
 export async function carryDecisions(
   deps: CarryDeps,
   saleId: string,
-  epoch: number,
   decided: readonly DecidedRequest[],
 ): Promise<void> {
-  if (decided.some((row) => row.outcome !== "ORDERED" && !row.hasEvents)) {
-    // Read after the commit: a load that began before it has counted these requests as undecided.
-    deps.loads.request(saleId, "drift", (await readEpoch(deps.db, saleId)) ?? epoch);
-  }
+  // Read after the commit: a load that began before it has counted these requests as undecided, and one that came while
+  // the decider waited for rows was not asked for by what is found only now.
+  const mend = async (reason: "drift" | "damaged") =>
+    deps.loads.request(saleId, reason, (await readEpoch(deps.db, saleId)) ?? 0);
+  if (decided.some((row) => row.outcome !== "ORDERED" && !row.hasEvents)) await mend("drift");
   const giveUpAt = performance.now() + WAIT_FOR_LOAD_MS;
   let left = decided.map(asAdvance);
   while (left.length > 0) {
@@ -48,10 +48,9 @@ export async function carryDecisions(
     }
     if (reply.kind === "damaged") {
       deps.rarely("error", { saleId, key: reply.key }, "a key of the sale is damaged");
-      deps.loads.request(saleId, "damaged", epoch);
-      return;
+      return mend("damaged");
     }
-    if (reply.results.includes("unknown")) deps.loads.request(saleId, "drift", epoch);
+    if (reply.results.includes("unknown")) await mend("drift");
     left = left.filter((_, at) => reply.results[at] === "later");
     if (left.length > 0) {
       if (performance.now() > giveUpAt) return;

@@ -1,6 +1,5 @@
 import { insertAudit } from "../db/audit.js";
 import { type DeadLetter, findDeadLetter, isDecided, resolveDeadLetter } from "../db/dead-letters.js";
-import { readEpoch } from "../db/fence.js";
 import { findDecided } from "../db/orders.js";
 import { inTransaction } from "../db/transaction.js";
 import { conflict, notFound } from "../domain/errors.js";
@@ -29,7 +28,7 @@ export async function discardDeadLetter(deps: DiscardDeps, command: DeadLetterCo
   });
   // Out of the line, it is nothing that the forwarder looks at: whoever decided it may have died before he told Redis.
   const decided = await findDecided(deps.db, saleId, [letter.requestId]);
-  await carryDecisions(deps, saleId, (await readEpoch(deps.db, saleId)) ?? 0, [...decided.values()]);
+  await carryDecisions(deps, saleId, [...decided.values()]);
   const after = await findDeadLetter(deps.db, saleId, id);
   if (!after) throw notFound("There is no such dead letter.");
   return after;

@@ -136,7 +136,7 @@ async function forwardPending(deps: ForwardDeps, saleId: string, epoch: number, 
   const oldest = deps.redis.clock.now() - deps.config.tuning.repairAfterMs;
   const readable = requests.filter((request) => request !== null);
   const stuck = readable.filter((request) => request.acceptedAt.getTime() < oldest);
-  if (stuck.length > 0) await helpOn(deps, saleId, epoch, stuck);
+  if (stuck.length > 0) await helpOn(deps, saleId, stuck);
   // It waits in line, but what it asked for is gone or can't be read: only the database knows.
   if (readable.length < requests.length) deps.loads.request(saleId, "drift", epoch);
   // The younger ones come after the older ones: once one is too young, so is the rest.
@@ -144,12 +144,7 @@ async function forwardPending(deps: ForwardDeps, saleId: string, epoch: number, 
   return reachedYoung || pending.length < AT_ONCE ? 0 : (pending.at(-1)?.seq ?? 0);
 }
 
-async function helpOn(
-  deps: ForwardDeps,
-  saleId: string,
-  epoch: number,
-  stuck: readonly RequestInRedis[],
-): Promise<void> {
+async function helpOn(deps: ForwardDeps, saleId: string, stuck: readonly RequestInRedis[]): Promise<void> {
   const ids = stuck.map((request) => request.requestId);
   const rows = await findRowStates(deps.db, saleId, ids);
   const decided = await findDecided(
@@ -165,7 +160,7 @@ async function helpOn(
   );
   if (decided.size > 0) {
     deps.metrics.forwarded.inc({ outcome: "advanced" }, decided.size);
-    await carryDecisions(deps, saleId, epoch, [...decided.values()]);
+    await carryDecisions(deps, saleId, [...decided.values()]);
   }
   const unjournaled = stuck.filter((request) => !rows.has(request.requestId));
   if (unjournaled.length === 0) return;

@@ -1,8 +1,7 @@
 import type { Database } from "../db/client.js";
 import { isContention, isDatabaseUnavailable } from "../db/errors.js";
-import { readEpoch, takeFenceShared } from "../db/fence.js";
 import { findJournaled, insertRequests, type JournaledRow, type JournalRow } from "../db/journal.js";
-import { inTransaction } from "../db/transaction.js";
+import { inOneStatement } from "../db/transaction.js";
 import { SECOND } from "../domain/time.js";
 import type { DependencyHealth } from "../lifecycle/dependency-health.js";
 import { drilling, failpoint } from "../lifecycle/failpoints.js";
@@ -86,8 +85,8 @@ export function createJournal(deps: JournalDeps): Journal {
 }
 
 /**
- * Inserts a group under the sale's fence and answers for it once that is committed; then hands its requests to the queue
- * and moves them to QUEUED, both in one burst. A crash in between loses nothing: the rows are due in half a minute.
+ * Inserts a group under the sale's fence, in one statement, and answers for it once that is committed; then hands its
+ * requests to the queue and moves them to QUEUED, both in one burst. A crash in between loses nothing: the rows are due in half a minute.
  */
 export async function journalGroup(
   deps: JournalDeps,
@@ -101,16 +100,19 @@ export async function journalGroup(
   deps.metrics.journalSeconds.observe((performance.now() - started) / SECOND);
 
   const outcomes = rows.map((row) => outcomeOf(row, written));
+  const counts = new Map<JournalOutcome["kind"], number>();
   for (const [at, outcome] of outcomes.entries()) {
-    deps.metrics.journaled.inc({ outcome: outcome.kind });
+    counts.set(outcome.kind, (counts.get(outcome.kind) ?? 0) + 1);
     const row = rows[at] as JournalRow;
     // Refused: the database is in a newer epoch than the Redis that accepted. Accepted in the present epoch in spite of
     // an older row: Redis had lost the request, and has taken its units twice.
     if (outcome.kind === "refused") deps.loads.request(saleId, "not_loaded");
     if (outcome.kind === "other" && row.epoch === written.epoch) deps.loads.request(saleId, "drift", row.epoch);
   }
+  for (const [outcome, count] of counts) deps.metrics.journaled.inc({ outcome }, count);
   answer(outcomes);
 
+  // In the order in which they were accepted: so they stand in line.
   const fresh = [...new Set(rows.filter((row) => written.inserted.has(row.requestId)).map((row) => row.requestId))];
   if (fresh.length > 0) await enqueue(deps, saleId, fresh, written.epoch);
 }
@@ -149,19 +151,25 @@ async function insertOrSplit(deps: JournalDeps, saleId: string, rows: readonly J
 }
 
 async function insertUnderFence(deps: JournalDeps, saleId: string, rows: readonly JournalRow[]): Promise<Written> {
+  const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
+  const { epoch, requestIds: inserted } = await inOneStatement(
+    deps.db,
+    (tx) => insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs),
+    drilling ? passBeforeCommit : null,
+  );
   const failed = new Map<string, Error>();
-  return inTransaction(deps.db, async (tx) => {
-    await takeFenceShared(tx, saleId);
-    const unique = [...new Map(rows.map((row) => [row.requestId, row])).values()];
-    const inserted = await insertRequests(tx, saleId, unique, deps.config.tuning.repairAfterMs);
-    const own = new Map(unique.filter((row) => inserted.has(row.requestId)).map((row) => [row.requestId, row]));
-    if (drilling) await failpoint("journal.before_commit");
-    if (own.size === unique.length) return { epoch: unique[0]?.epoch ?? null, inserted, rows: own, failed };
+  const own = unique.filter((row) => inserted.has(row.requestId));
+  const found = new Map<string, JournaledRow>(own.map((row) => [row.requestId, row]));
+  if (own.length < unique.length) {
     // A statement of its own: it sees what others committed while the insert waited for them.
     const others = unique.filter((row) => !inserted.has(row.requestId)).map((row) => row.requestId);
-    const found = await findJournaled(tx, saleId, others);
-    return { epoch: await readEpoch(tx, saleId), inserted, rows: new Map([...found, ...own]), failed };
-  });
+    for (const [requestId, row] of await findJournaled(deps.db, saleId, others)) found.set(requestId, row);
+  }
+  return { epoch, inserted, rows: found, failed };
+}
+
+async function passBeforeCommit(): Promise<void> {
+  if (drilling) await failpoint("journal.before_commit");
 }
 
 function outcomeOf(row: JournalRow, written: Written): JournalOutcome {

@@ -1,7 +1,6 @@
 import { insertAudit } from "../db/audit.js";
 import { type DeadLetter, findDeadLetter, makeDueAnew, resolveDeadLetter } from "../db/dead-letters.js";
 import { noteRequeued } from "../db/due-requests.js";
-import { readEpoch } from "../db/fence.js";
 import { findDecided } from "../db/orders.js";
 import { inTransaction } from "../db/transaction.js";
 import { notFound } from "../domain/errors.js";
@@ -46,10 +45,7 @@ async function tryAgain(deps: ReplayDeps, saleId: string, requestId: string): Pr
   if (drilling) await failpoint("replay.after_commit");
   try {
     const decided = await findDecided(deps.db, saleId, [requestId]);
-    if (decided.size > 0) {
-      const epoch = (await readEpoch(deps.db, saleId)) ?? 0;
-      return await carryDecisions(deps, saleId, epoch, [...decided.values()]);
-    }
+    if (decided.size > 0) return await carryDecisions(deps, saleId, [...decided.values()]);
     await park(deps, saleId, [requestId], "in");
     // BullMQ ignores an add whose id it remembers as finished.
     await deps.queues.remove(saleId, [requestId]);

@@ -1,8 +1,8 @@
-import type { Socket } from "node:net";
 import { Redis, type RedisOptions } from "ioredis";
 import { SECOND } from "../domain/time.js";
 import { orWhenLate } from "../lifecycle/pause.js";
 import { asRedisError, RedisUnavailableError } from "./errors.js";
+import { joinWrites, streamOf } from "./join-writes.js";
 import { RedisClock } from "./redis-clock.js";
 import { defineScripts } from "./scripts.js";
 
@@ -137,29 +137,6 @@ export function connectRedis(options: LinkOptions): RedisLink {
       await closeClient(client);
     },
   };
-}
-
-/**
- * Returns what has all commands sent in one piece that are begun in this turn of the event loop. ioredis hands each to the
- * system by itself: of an API that answers from Redis alone, that was a fifth of its time.
- */
-function joinWrites(client: Redis): () => void {
-  let joined: Socket | undefined;
-  return () => {
-    const stream = streamOf(client);
-    if (!stream || joined === stream) return;
-    joined = stream;
-    stream.cork();
-    setImmediate(() => {
-      joined = undefined;
-      stream.uncork();
-    });
-  };
-}
-
-/** The socket of a connection; ioredis makes a new one each time it connects. */
-function streamOf(client: Redis): Socket | undefined {
-  return (client as unknown as { stream?: Socket }).stream;
 }
 
 /** Tells a server that is silent from one whose replies are only late, by the bytes that arrive. */

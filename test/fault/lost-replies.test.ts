@@ -64,9 +64,11 @@ async function loseCommit(begin: () => Promise<unknown>, isDone: () => Promise<b
   const beginning = begin();
   await waitFor(
     async () => {
+      // Of a COMMIT, or of a statement that is a transaction of its own: everything else of it is done.
       const waiting = await gate.query(
-        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-           AND query = 'COMMIT' AND application_name LIKE 'sluice:%'`,
+        `SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+         WHERE a.datname = current_database() AND l.locktype = 'advisory' AND l.objid = 4711 AND NOT l.granted
+           AND a.application_name LIKE 'sluice:%'`,
       );
       return waiting.rows.length > 0;
     },

@@ -54,6 +54,33 @@ describe("gather", () => {
     expect(waiting()).toBe(0);
   });
 
+  it("runs as many as are admitted, one asking after the other; those left over ask again", async () => {
+    const asked: { ready: number; admit: (count: number) => void }[] = [];
+    const admit = (ready: number) => new Promise<number>((resolve) => asked.push({ ready, admit: resolve }));
+    const { add, groups, drained } = heldGather({ maxItems: 4, maxRuns: 2, admit });
+    const answers = [1, 2, 3, 4, 5, 6].map((item) => add(item));
+    await turn();
+    expect([asked.map(({ ready }) => ready), groups.length]).toEqual([[4], 0]);
+    asked[0]?.admit(1);
+    await expect.poll(() => asked.length).toBe(2);
+    expect(groups.map(({ items }) => items)).toEqual([[1]]);
+    asked[1]?.admit(4);
+    await expect.poll(() => groups.length).toBe(2);
+    expect(groups[1]?.items).toEqual([2, 3, 4, 5]);
+    // Two are under way: nobody asks for a third.
+    await turn();
+    expect(asked).toHaveLength(2);
+    groups[1]?.end();
+    await expect.poll(() => asked.length).toBe(3);
+    expect(asked[2]?.ready).toBe(1);
+    asked[2]?.admit(1);
+    await expect.poll(() => groups.length).toBe(3);
+    groups[0]?.end();
+    groups[2]?.end();
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4, 5, 6].map((item) => `<${item}>`));
+    await drained();
+  });
+
   it("fails a group that fails, and no other", async () => {
     const { add, groups, waiting } = heldGather({ maxItems: 1 });
     const [bad, good] = [add(1), add(2)];

@@ -9,7 +9,7 @@ import type { Resources } from "../../src/resources.js";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.js";
 import { waitFor } from "../support/wait.js";
 import { untilAllIsOld } from "./clocks.js";
-import { transactionOnTheSide } from "./side.js";
+import { transactionOnTheSide, waitForBlocked } from "./side.js";
 import {
   acceptOnly,
   ask,
@@ -154,6 +154,22 @@ describe("an accepted request", () => {
 });
 
 describe("a sale's fence that somebody holds", () => {
+  it("lets nothing through of the epoch before, though the journal began in it", async () => {
+    const accepted = await acceptOnly(sluice, sale, "anna");
+    const loader = await transactionOnTheSide(
+      stores,
+      "SELECT pg_advisory_xact_lock(hashtextextended('sluice:fence:' || $1, 0))",
+      [sale.id],
+    );
+    const journaling = journal(other, [accepted]);
+    await waitForBlocked(stores);
+    await loader.query("UPDATE sales SET epoch = epoch + 1 WHERE id = $1", [sale.id]);
+    await loader.commit();
+    expect(await journaling).toEqual([{ kind: "refused" }]);
+    expect(await rowsOf()).toBe(0);
+    await other.loads.settled();
+  });
+
   it("answers PENDING in time; the same request sent again becomes QUEUED", async () => {
     const side = await transactionOnTheSide(
       stores,

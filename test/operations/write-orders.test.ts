@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
+import { writeOrdersThatFit } from "../../src/db/fitting-orders.js";
 import { loadSale } from "../../src/operations/load.js";
 import { relay } from "../../src/operations/relay.js";
 import { type WriteResult, writeOrders } from "../../src/operations/write-orders.js";
@@ -88,6 +89,46 @@ describe("writing orders", () => {
     expect(await ordersOf(sale)).toBe(30);
     await stores.expectSound(sale);
   });
+
+  it("keeps each other's count of the stock where batches of several workers wait for it all the time", async () => {
+    const sale = await openSale(sluice, { initial: 250 });
+    const requestIds = await queueMany(sluice, sale, 240);
+    const batches = Array.from({ length: 24 }, (_, at) => requestIds.slice(at * 10, at * 10 + 10));
+    const results = await Promise.all(batches.map((batch, at) => writeOrders(at % 2 ? other : sluice, sale.id, batch)));
+    expect(new Set(results.flatMap(kinds))).toEqual(new Set(["ORDERED"]));
+    const [item] = await stores.sql('SELECT available, locked FROM sale_items WHERE "saleId" = $1', [sale.id]);
+    expect(item).toEqual({ available: 10, locked: 240 });
+    await stores.expectSound(sale);
+  });
+
+  it("reads the rows of its batch and no others, however many wait in a table that was never analyzed", async () => {
+    const crowded = await startStores();
+    const quiet = await openProcess(crowded);
+    const sale = await openSale(quiet, { initial: 10_000 });
+    await crowded.sql("ALTER TABLE requests SET (autovacuum_enabled = false)");
+    const waiting = await crowded.sql<{ requestId: string }>(
+      `INSERT INTO requests ("saleId", "requestId", "buyerId", "itemId", quantity, epoch, seq, "acceptedAt", "dueAt", "queuedEpoch")
+       SELECT $1, gen_random_uuid(), 'b-' || n, $2, 1, 1, n, now(), now() + interval '1 hour', 1
+       FROM generate_series(1, 5000) AS n RETURNING "requestId"`,
+      [sale.id, sale.itemId],
+    );
+    const read = async () => {
+      const [row] = await crowded.sql<{ read: number }>(
+        `SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'requests')::int
+              + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'requests')::int AS read`,
+      );
+      return row?.read ?? 0;
+    };
+    await waitFor(async () => (await read()) === 0, { what: "a table that nobody reads" });
+    for (let at = 0; at < 1_000; at += 100) {
+      const batch = waiting.slice(at, at + 100).map(({ requestId }) => requestId);
+      expect(await writeOrdersThatFit(quiet.db, sale.id, batch)).toMatchObject({ left: 0 });
+    }
+    // A server process tells its counts when it ends, at the latest: once each row was locked, and once it was decided.
+    await quiet.db.$disconnect();
+    await waitFor(async () => (await read()) >= 2_000, { what: "the counts to be told", timeoutMs: 30_000 });
+    expect(await read()).toBeLessThan(4_000);
+  });
 });
 
 describe("a request that the database refuses as sold out", () => {
@@ -110,6 +151,26 @@ describe("a request that the database refuses as sold out", () => {
     expect(await inRedis(stores, sale, second)).toMatchObject({ stage: "SOLD_OUT", reason: "STOCK_GONE" });
     await stores.expectSound(sale);
     await order(sluice, sale, "second");
+  });
+
+  it("is found out also where the stock has gone while the writer waited for it", async () => {
+    const sale = await openSale(sluice, { initial: 3 });
+    const [first, second] = (await queueMany(sluice, sale, 2)) as [string, string];
+    const side = await transactionOnTheSide(
+      stores,
+      'UPDATE sale_items SET initial = 1, available = 1 WHERE "saleId" = $1',
+      [sale.id],
+    );
+    await side.query(`INSERT INTO stock_movements ("saleId", "itemId", kind, quantity) VALUES ($1, $2, 'ADJUST', -2)`, [
+      sale.id,
+      sale.itemId,
+    ]);
+    const writing = writeOrders(sluice, sale.id, [second, first]);
+    await waitForBlocked(stores);
+    await side.commit();
+    expect(kinds(await writing)).toEqual(["SOLD_OUT", "ORDERED"]);
+    await sluice.loads.settled();
+    await stores.expectSound(sale);
   });
 });
 
