@@ -125,14 +125,15 @@ describe("a trace", () => {
     const found = await trace(requestId);
     expect(found).toMatchObject({ stage: "FAILED", missing: [] });
     expect(found.summary).toBe("FAILED: PROCESSING_FAILED. Nothing is missing.");
-    expect(told(found).filter((line) => /^(DEAD_LETTER|AUDIT)/.test(line))).toEqual([
+    const linesOf = (source: string) => told(found).filter((line) => line.startsWith(source));
+    expect(linesOf("DEAD_LETTER")).toEqual([
       "DEAD_LETTER given up at write",
       "DEAD_LETTER is REPLAYED since then",
-      "AUDIT replayDeadLetter by olga",
       "DEAD_LETTER given up at write",
       "DEAD_LETTER is COMPENSATED since then",
-      "AUDIT compensateDeadLetter by olga",
     ]);
+    // Either may come first within a millisecond, which one clock rounds and the other cuts.
+    expect(linesOf("AUDIT")).toEqual(["AUDIT replayDeadLetter by olga", "AUDIT compensateDeadLetter by olga"]);
   });
 
   it("looks again before it says that something is missing: what is under way is between two stores", async () => {
