@@ -9,7 +9,7 @@ const { stdout, stderr } = process;
 for (const stream of [stdout, stderr]) stream.on("error", () => {});
 
 process.exitCode = await runLine(process.argv.slice(2), {
-  config: () => loadConfig(process.env, { servesCallers: false }),
+  config: () => loadConfig(undefined, { servesCallers: false }),
   out: (text) => void stdout.write(text),
   err: (text) => void stderr.write(text),
 });

@@ -1,5 +1,11 @@
 /** What clients are told of a failure: a stable code and a text of ours, never an internal one. */
-import { GraphQLError, type GraphQLErrorExtensions, type GraphQLFormattedError } from "graphql";
+import {
+  type ExecutionResult,
+  type FormattedExecutionResult,
+  GraphQLError,
+  type GraphQLErrorExtensions,
+  type GraphQLFormattedError,
+} from "graphql";
 import { isContention, isDatabaseUnavailable } from "../db/errors.js";
 import { type ErrorCode, SluiceError, serviceUnavailable } from "../domain/errors.js";
 import type { RequestLog } from "../observability/logger.js";
@@ -38,6 +44,19 @@ export function formatClientError(error: GraphQLError): GraphQLFormattedError {
   const { extensions, ...rest } = error.toJSON();
   const { http: _http, ...shown } = extensions ?? {};
   return { ...rest, extensions: shown };
+}
+
+/** A result as it is sent where no Yoga does it: over WebSocket, and by the fast lane. Its errors must be fit for clients. */
+export function formatResult({
+  errors,
+  data,
+  extensions,
+}: { readonly [Part in keyof ExecutionResult]: ExecutionResult[Part] | undefined }): FormattedExecutionResult {
+  return {
+    ...(errors && { errors: errors.map(formatClientError) }),
+    ...(data !== undefined && { data }),
+    ...(extensions && { extensions }),
+  };
 }
 
 function translate(failure: unknown, located: GraphQLError | undefined, log: RequestLog): GraphQLError {

@@ -5,14 +5,8 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { setImmediate } from "node:timers/promises";
-import { type ExecutionArgs, type FormattedExecutionResult, GraphQLError, getOperationAST } from "graphql";
-import {
-  CloseCode,
-  type ConnectionInitMessage,
-  type Context,
-  type ExecutionResult,
-  type SubscribePayload,
-} from "graphql-ws";
+import { type ExecutionArgs, GraphQLError, getOperationAST } from "graphql";
+import { CloseCode, type ConnectionInitMessage, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
 import type { Gauge } from "prom-client";
 import { WebSocketServer } from "ws";
@@ -20,7 +14,7 @@ import { type Principal, principalFromAuthorization, type Verifier } from "../ad
 import { SluiceError, serviceUnavailable } from "../domain/errors.js";
 import { newId } from "../domain/ids.js";
 import type { RequestScope } from "../graphql/context.js";
-import { formatClientError, toClientError } from "../graphql/errors.js";
+import { formatClientError, formatResult, toClientError } from "../graphql/errors.js";
 import { pause } from "../lifecycle/pause.js";
 import { createRequestLog, type Logger } from "../observability/logger.js";
 import { atTime } from "./at-time.js";
@@ -175,14 +169,6 @@ export function createWebSocketEndpoint(
       done.abort();
       await cut;
     },
-  };
-}
-
-function formatResult({ errors, data, extensions }: ExecutionResult): FormattedExecutionResult {
-  return {
-    ...(errors && { errors: errors.map(formatClientError) }),
-    ...(data !== undefined && { data }),
-    ...(extensions && { extensions }),
   };
 }
 

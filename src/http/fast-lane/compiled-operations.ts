@@ -21,9 +21,10 @@ export function useCompiledOperations(): Plugin {
   const documents = new LRUCache<DocumentNode, Map<string, Operation>>({ max: COMPILED_AT_MOST });
 
   const operationOf = (document: DocumentNode, name: string) => {
-    const operations = documents.get(document) ?? new Map<string, Operation>();
-    const operation = operations.get(name) ?? { executed: 0, compiled: null };
-    documents.set(document, operations.set(name, operation));
+    const known = documents.get(document)?.get(name);
+    if (known) return known;
+    const operation: Operation = { executed: 0, compiled: null };
+    documents.set(document, (documents.get(document) ?? new Map<string, Operation>()).set(name, operation));
     return operation;
   };
 

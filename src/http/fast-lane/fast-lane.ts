@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionArgs, ExecutionResult } from "graphql";
 import { isAsyncIterable, type Plugin, type YogaServerInstance } from "graphql-yoga";
 import type { GraphQLContext, RequestScope } from "../../graphql/context.js";
-import { formatClientError, toClientError } from "../../graphql/errors.js";
+import { formatResult, toClientError } from "../../graphql/errors.js";
 import { corsHeaders } from "../origins.js";
 import { type MediaType, mediaTypeFor } from "./media-type.js";
 import { type Params, readParams } from "./params.js";
@@ -105,13 +105,11 @@ function isOfYogaHttp(context: GraphQLContext): context is OfYogaHttp {
 function send(
   res: ServerResponse,
   mediaType: MediaType,
-  { errors, data, extensions }: ExecutionResult,
+  result: ExecutionResult,
   cors: Readonly<Record<string, string>>,
 ): void {
-  const text = JSON.stringify(
-    errors || extensions ? { errors: errors?.map(formatClientError), data, extensions } : { data },
-  );
-  res.writeHead(data === undefined ? 500 : 200, {
+  const text = JSON.stringify(formatResult(result));
+  res.writeHead(result.data === undefined ? 500 : 200, {
     ...cors,
     "content-type": `${mediaType}; charset=utf-8`,
     "content-length": Buffer.byteLength(text),
